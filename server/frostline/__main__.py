@@ -1,0 +1,5 @@
+"""`python -m frostline` is `frostline`."""
+
+from frostline.cli import main
+
+raise SystemExit(main())
