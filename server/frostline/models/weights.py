@@ -1,0 +1,98 @@
+"""config.json and safetensors to a module of transformers' own, and nothing that executes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from frostline.errors import ModelUnusable
+
+Progress = Callable[[float], None]
+
+# model_type of config.json -> transformers' own class; anything else is refused, never fetched.
+_CLASSES = {
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+}
+
+
+def load(folder: Path, device: torch.device, progress: Progress) -> nn.Module:
+    """Return the model of `folder` on `device`, ready to run: fp32 on a CPU, else bf16.
+
+    Raises:
+        ModelUnusable: a file is missing or torn, or the architecture is not known.
+    """
+    config = _config(folder)
+    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    with torch.device("meta"):
+        model: nn.Module = getattr(transformers, _CLASSES[config.model_type])(config)
+    tensors = _tensors(folder, dtype, device, progress)
+    tied = config.tie_word_embeddings and "lm_head.weight" not in tensors
+    if tied:
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    try:
+        model.load_state_dict(tensors, strict=True, assign=True)
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise ModelUnusable(
+            f"the weights in {folder} do not fit its config.json: {first}"
+        ) from error
+    _rebuild_rotary(model, config, device)
+    return model.eval().requires_grad_(False)
+
+
+def _config(folder: Path) -> Any:
+    path = folder / "config.json"
+    try:
+        values = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelUnusable(f"{folder} has no config.json; it is no model folder") from error
+    except ValueError as error:
+        raise ModelUnusable(f"{path} is not valid JSON: {error}") from error
+    kind = values.get("model_type")
+    if kind not in _CLASSES:
+        known = ", ".join(sorted(_CLASSES))
+        raise ModelUnusable(f"models of type {kind!r} cannot be run; these can: {known}")
+    config = transformers.AutoConfig.for_model(**values)
+    config._attn_implementation = "sdpa"
+    return config
+
+
+def _tensors(
+    folder: Path, dtype: torch.dtype, device: torch.device, progress: Progress
+) -> dict[str, torch.Tensor]:
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ModelUnusable(
+            f"{folder} has no safetensors files; weights of other kinds are not opened"
+        )
+    total = sum(path.stat().st_size for path in files)
+    tensors: dict[str, torch.Tensor] = {}
+    done = 0
+    for path in files:
+        try:
+            with safe_open(path, framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118 - not a dict
+                    tensor = opened.get_tensor(name)
+                    done += tensor.numel() * tensor.element_size()
+                    tensors[name] = tensor.to(device=device, dtype=dtype)
+                    progress(min(done / total, 1.0))
+        except (SafetensorError, OSError) as error:
+            raise ModelUnusable(f"{path} is damaged ({error}); fetch it again") from error
+    return tensors
+
+
+def _rebuild_rotary(model: nn.Module, config: Any, device: torch.device) -> None:
+    # Rotary tables are computed, not stored, so a module born on "meta" has none.
+    for name, module in list(model.named_modules()):
+        if name.endswith("rotary_emb"):
+            parent = model.get_submodule(name.rpartition(".")[0])
+            setattr(parent, name.rpartition(".")[2], type(module)(config).to(device))

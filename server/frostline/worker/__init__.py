@@ -1,0 +1,1 @@
+"""The process that owns the model: text and holes in, drafts out."""

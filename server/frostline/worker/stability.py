@@ -1,0 +1,81 @@
+"""Which slots have stopped changing, and how often that was wrong.
+
+A slot is stable when its token has been the same for two steps and either it is settled, so that its
+distribution is a single point, or its probability is at least 0.9 and its distribution moved by at
+most 0.01 nats; and nothing open stands to its left in its gap, where the text could still end. (The
+rule of DESIGN section 5; the divergence between steps as a sign of what a slot still depends on is
+that of SWD, arXiv 2604.17068.)
+
+*Regret* is the share of slots shown as stable that changed later, *lead* the mean number of steps
+between a slot's stable mark and the end. Pads count in neither: they settle first and would flatter
+both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from frostline.decoding.loop import Step
+
+SURE = 0.9
+STILL = 0.01
+OPEN, DRAFT, STABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How the stable marks fared; None where no slot was ever marked."""
+
+    regret: float | None
+    lead: float | None
+
+
+class Stability:
+    """Watches the steps of one run."""
+
+    def __init__(self, gap: Tensor, pad: int | None) -> None:
+        self._gap = gap
+        self._pad = pad
+        self._before: Tensor | None = None
+        self._marked_at = torch.full(gap.shape, -1)
+        self._marked_as = torch.full(gap.shape, -1)
+        self._regretted = torch.zeros(gap.shape, dtype=torch.bool)
+
+    def saw(self, step: Step) -> Tensor:
+        """Return (slots,) the state of each slot after this step: open, draft or stable."""
+        tokens, open = step.tokens.cpu(), step.open.cpu()
+        same = torch.zeros_like(open) if self._before is None else tokens == self._before
+        still = (step.confidence.cpu() >= SURE) & (step.drift.cpu() <= STILL)
+        stable = same & (~open | (still & ~self._open_before(open)))
+        if not open.any():
+            stable = torch.ones_like(open)
+        self._before = tokens
+        self._remember(step.step, tokens, stable)
+        return torch.where(stable, STABLE, torch.where(open, OPEN, DRAFT))
+
+    def _open_before(self, open: Tensor) -> Tensor:
+        result = torch.zeros_like(open)
+        for number in self._gap.unique().tolist():
+            here = self._gap == number
+            counted = torch.cumsum(open[here].long(), 0) - open[here].long()
+            result[here] = counted > 0
+        return result
+
+    def _remember(self, step: int, tokens: Tensor, stable: Tensor) -> None:
+        self._regretted |= (self._marked_at >= 0) & (tokens != self._marked_as)
+        text = torch.ones_like(stable) if self._pad is None else tokens != self._pad
+        new = stable & text & (self._marked_at < 0)
+        self._marked_at[new] = step
+        self._marked_as[new] = tokens[new]
+
+    def record(self, steps: int) -> Record:
+        """Return how the marks fared in a run of `steps` steps."""
+        marked = self._marked_at >= 0
+        count = int(marked.sum())
+        if not count:
+            return Record(None, None)
+        lead = (steps - self._marked_at[marked]).float().mean()
+        return Record(int(self._regretted.sum()) / count, float(lead))
