@@ -31,6 +31,11 @@ class Refusal(Enum):
     CLOSED = "closed", "The file was closed; its draft is gone."
     UNKNOWN = "unknown", "There is no such draft any more; ask again."
     REPLACED = "replaced", "A newer request took the place of this one."
+    NOTHING = "nothing", "There is nothing to fill here."
+    OVERLAP = "overlap", "These holes overlap."
+    SCOPE = "scope", "Drafts are accepted as a whole here."
+    OFF = "off", "Frostline is switched off; set `enabled` to use it."
+    EXCLUDED = "excluded", "This file is kept from the model."
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code

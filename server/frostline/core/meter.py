@@ -30,19 +30,19 @@ class Numbers:
 
 @dataclass(slots=True)
 class Meter:
-    """Collects what was shown; `numbers` sums it up at the end."""
+    """Collects what was shown; `numbers` sums it up at the end. `last` is when something was shown last."""
 
     started: float
+    last: float | None = None
     _stable: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
     _decided: tuple[str, ...] = ()
     _replaced: int = 0
     _updates: int = 0
-    _last: float = 0.0
 
     def saw(self, now: float, drafts: Sequence[Draft]) -> None:
         """Record one shown update."""
         self._updates += 1
-        self._last = now
+        self.last = now
         self._stable.append((now, tuple(_in_state(draft, PieceState.STABLE) for draft in drafts)))
         decided = tuple(_decided(draft) for draft in drafts)
         for old, new in zip(self._decided, decided, strict=False):

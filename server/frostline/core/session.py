@@ -300,12 +300,12 @@ def _ask(session: Session, regions: Regions, wish: Wish) -> Outcome:
 
 
 def _step(session: Session, event: Stepped) -> Outcome:
-    drafts = _by_hole(session.regions, event.gaps)
+    drafts = by_hole(session.regions, event.gaps)
     return replace(session, drafts=drafts), (Show(event.step, event.steps, drafts),)
 
 
 def _finish(session: Session, event: Finished) -> Outcome:
-    drafts = _by_hole(session.regions, event.gaps)
+    drafts = by_hole(session.regions, event.gaps)
     session = replace(session, drafts=drafts, settled=True)
     if not any(drafts_text(drafts)) and not any(len(hole.span) for hole in session.regions.holes):
         return _end(session, State.REFUSED, Refusal.EMPTY)
@@ -347,7 +347,8 @@ def _widened(text: str, span: Span, repairs: int) -> Span:
     return Span(0, len(text))
 
 
-def _by_hole(regions: Regions, gaps: tuple[Draft, ...]) -> tuple[Draft, ...]:
+def by_hole(regions: Regions, gaps: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    """Return one draft for each hole, from one for each gap."""
     drafts, used = [], 0
     for hole in regions.holes:
         count = sum(isinstance(part, Gap) for part in hole.parts)

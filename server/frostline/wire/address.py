@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,10 @@ def private_directory() -> Path:
         WorkerLost: it is somebody else's, or others can write to it.
     """
     given = os.environ.get("FROSTLINE_RUNTIME_DIR")
-    path = Path(given) if given else platformdirs.user_runtime_path("frostline")
+    with warnings.catch_warnings():
+        # Without XDG_RUNTIME_DIR there is a directory of our own in /tmp, checked below.
+        warnings.simplefilter("ignore")
+        path = Path(given) if given else platformdirs.user_runtime_path("frostline")
     try:
         path.mkdir(parents=True, mode=0o700, exist_ok=True)
     except OSError:

@@ -1,0 +1,1 @@
+"""The editor door. pygls and lsprotocol live only here."""

@@ -1,0 +1,373 @@
+"""Events in, effects out: joins sessions, the worker and the editor.
+
+This page can be recited: an effect of the session is carried out here, and what comes of it is fed
+back as an event. Rules about anybody's text are in `core`; nothing here decides one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from frostline.config import Settings
+from frostline.context import syntax
+from frostline.context.exclude import Exclusions
+from frostline.core import provisional
+from frostline.core import session as core
+from frostline.core.barrier import Commit, Refusal
+from frostline.core.meter import Meter
+from frostline.core.provisional import Draft
+from frostline.core.regions import Hole, Regions
+from frostline.core.session import Session, Wish
+from frostline.core.text import Document, TextEdit
+from frostline.errors import FrostlineError, WorkerLost
+from frostline.lsp import convert, request
+from frostline.lsp.documents import Documents
+from frostline.wire import messages as wire
+from frostline.wire.client import WorkerFace
+
+logger = logging.getLogger(__name__)
+
+# Ended sessions that can still answer a late accept.
+_REMEMBERED = 64
+
+
+class Editor(Protocol):
+    """What the driver tells the editor."""
+
+    def provisional(self, session: Session, show: core.Show) -> None:
+        """Draw a draft."""
+
+    def state(self, session: Session, tell: core.Tell, metrics: dict[str, Any] | None) -> None:
+        """Say how a session stands."""
+
+    async def apply(self, document: Document, edits: Sequence[TextEdit]) -> bool:
+        """Have a versioned edit made; return whether it was."""
+
+
+@dataclass(eq=False)
+class Live:
+    """A session that goes on, and what belongs to it outside of its rules.
+
+    Attributes:
+        shown: whether the editor draws it; a draft for a completion is only waited for.
+        budget_s: seconds after which the draft is taken as it is.
+        ready: set when the draft is ready, refused or gone.
+    """
+
+    session: Session
+    shown: bool
+    meter: Meter
+    budget_s: float | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    run: asyncio.Task[None] | None = None
+    figures: list[wire.Figures] = field(default_factory=list)
+    answer: Commit | Refusal | None = None
+    message: str = ""
+
+
+class Driver:
+    """All sessions of one server."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        worker: Callable[[], WorkerFace],
+        editor: Editor,
+        settings: Callable[[], Settings],
+        exclusions: Callable[[], Exclusions],
+    ) -> None:
+        self._documents = documents
+        self._worker = worker
+        self._editor = editor
+        self._settings = settings
+        self._exclusions = exclusions
+        self._live: dict[str, Live] = {}
+        self._ended: dict[str, Session] = {}
+        self._numbers = itertools.count(1)
+        self._applying: set[asyncio.Task[None]] = set()
+
+    # --- what the features call -----------------------------------------------------------------
+
+    def barred(self, document: Document) -> tuple[Refusal, str] | None:
+        """Return why nothing of this document may reach the worker, or None."""
+        if not self._settings().enabled:
+            return Refusal.OFF, Refusal.OFF.message
+        reason = self._exclusions().reason(document.uri, len(document.text))
+        return None if reason is None else (Refusal.EXCLUDED, reason)
+
+    def begin(
+        self,
+        document: Document,
+        holes: Sequence[Hole],
+        wish: Wish,
+        *,
+        shown: bool = True,
+        budget_ms: int | None = None,
+    ) -> Live:
+        """Start a session, in the place of the document's earlier one of the same kind.
+
+        Raises:
+            ValueError: the holes overlap.
+        """
+        regions = Regions.tile(len(document), holes)
+        for other in self._of(document.uri):
+            if other.shown == shown:
+                self.feed(other, core.Replaced())
+        name = f"s{next(self._numbers)}"
+        live = Live(
+            Session(name, document, regions, wish),
+            shown,
+            Meter(time.monotonic()),
+            None if budget_ms is None else budget_ms / 1000,
+        )
+        self._live[name] = live
+        self.feed(live, core.Begun())
+        return live
+
+    async def draft(
+        self, document: Document, holes: Sequence[Hole], wish: Wish, timeout_ms: int
+    ) -> tuple[Commit, float] | Refusal:
+        """Return the commit of a draft that nobody watches and its confidence, or why there is none.
+
+        Cancelling this cancels the run. The edit is the caller's to pass on: the session ends here.
+        """
+        live = self.begin(document, holes, wish, shown=False)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await live.ready.wait()
+            if live.session.state is not core.State.READY:
+                return live.session.refusal or Refusal.REPLACED
+            confidence = min((draft.confidence for draft in live.session.drafts), default=0.0)
+            result = self.accept(live.session.id)
+            return (result, confidence) if isinstance(result, Commit) else result
+        except TimeoutError:
+            return Refusal.INCOMPLETE
+        finally:
+            self._forget(live)
+
+    def accept(self, name: str) -> Commit | Refusal:
+        """Return the commit of a session's draft, or why there is none."""
+        live = self._live.get(name)
+        if live is None:
+            return self._late(name)
+        live.answer = None
+        self.feed(live, core.Accepted(), asked=True)
+        return live.answer or Refusal.UNKNOWN
+
+    def happened(self, name: str, event: core.Event) -> Session | None:
+        """Feed what the user or the editor did; return the session, or None if there is none."""
+        live = self._live.get(name)
+        if live is None:
+            return self._ended.get(name)
+        self.feed(live, event)
+        return live.session
+
+    def session(self, name: str) -> Session | None:
+        """Return a session, also one that ended lately."""
+        live = self._live.get(name)
+        return live.session if live else self._ended.get(name)
+
+    def live_on(self, uri: str) -> Live | None:
+        """Return the session that the editor shows in this document."""
+        return next((live for live in self._of(uri) if live.shown), None)
+
+    def document_changed(self, document: Document) -> None:
+        """Tell every session of the document."""
+        for live in self._of(document.uri):
+            self.feed(live, core.Edited(document))
+
+    def document_closed(self, uri: str) -> None:
+        """Tell every session of the document."""
+        for live in self._of(uri):
+            self.feed(live, core.Closed())
+
+    async def close(self) -> None:
+        """End all sessions."""
+        for live in list(self._live.values()):
+            self._forget(live)
+
+    # --- events in, effects out -----------------------------------------------------------------
+
+    def feed(self, live: Live, event: core.Event, *, asked: bool = False) -> None:
+        """Give the session an event and carry out what it causes."""
+        live.session, effects = live.session.on(event)
+        for effect in effects:
+            self._carry_out(live, effect, asked=asked)
+
+    def _carry_out(self, live: Live, effect: core.Effect, *, asked: bool) -> None:
+        match effect:
+            case core.Ask():
+                self._stop(live)
+                live.ready.clear()
+                live.run = asyncio.create_task(self._run(live, effect))
+            case core.Stop():
+                self._stop(live)
+            case core.Show():
+                live.meter.saw(time.monotonic(), effect.drafts)
+                if live.shown:
+                    self._editor.provisional(live.session, effect)
+            case core.Tell():
+                self._tell(live, effect)
+            case core.Answer(result=result):
+                live.answer = result
+                if not asked and isinstance(result, Commit):
+                    task = asyncio.create_task(self._apply(live, result))
+                    self._applying.add(task)
+                    task.add_done_callback(self._applying.discard)
+
+    def _tell(self, live: Live, tell: core.Tell) -> None:
+        live.message = tell.message
+        settled = live.session.settled
+        if live.shown:
+            self._editor.state(live.session, tell, self.metrics(live) if settled else None)
+        if tell.state.ended:
+            self._retire(live)
+        if tell.state is not core.State.DRAFTING:
+            live.ready.set()
+
+    async def _run(self, live: Live, ask: core.Ask) -> None:
+        """Have the worker denoise, and feed what it says."""
+        worker, session = self._worker(), live.session
+        began = time.monotonic()
+        try:
+            run = f"{session.id}.{ask.attempt}"
+            infill = await asyncio.to_thread(
+                request.infill,
+                run,
+                session.document,
+                ask.regions,
+                ask.wish,
+                self._settings(),
+                attempt=ask.attempt,
+                max_context=worker.status.max_context,
+            )
+            last: wire.Step | None = None
+            async with aclosing(worker.infill(infill)) as steps:  # type: ignore[type-var]
+                async for message in steps:
+                    if live.run is not asyncio.current_task():
+                        return  # told to stop while this message was on its way
+                    if isinstance(message, wire.Done):
+                        await self._finish(live, message)
+                        return
+                    last = message
+                    gaps = tuple(convert.draft_in(gap) for gap in message.gaps)
+                    self.feed(live, core.Stepped(message.step, message.steps, gaps))
+                    if live.budget_s is not None and time.monotonic() - began > live.budget_s:
+                        break
+            await self._finish(live, _cut_short(run, last))
+        except WorkerLost as error:
+            self._fail(live, Refusal.LOST, str(error))
+        except FrostlineError as error:
+            self._fail(live, Refusal.FAILED, str(error))
+        except Exception:
+            logger.exception("session %s failed", session.id)
+            self._fail(live, Refusal.FAILED)
+
+    def _fail(self, live: Live, refusal: Refusal, message: str = "") -> None:
+        if live.run is asyncio.current_task():
+            self.feed(live, core.Failed(refusal, message))
+
+    async def _finish(self, live: Live, done: wire.Done) -> None:
+        live.figures.append(done.figures)
+        if done.outcome == "cancelled":
+            # Somebody else's doing: the worker was told to stop, or is going away.
+            self.feed(live, core.Failed(Refusal.LOST))
+            return
+        gaps = tuple(convert.final_in(gap) for gap in done.gaps)
+        drafts = core.by_hole(live.session.regions, gaps)
+        # A parse of a large file takes a while, and other requests should not.
+        broken = await asyncio.to_thread(_broken, live.session, drafts)
+        if live.run is asyncio.current_task():
+            self.feed(live, core.Finished(gaps, done.outcome == "converged", broken))
+
+    async def _apply(self, live: Live, commit: Commit) -> None:
+        document = live.session.document
+        done = await self._editor.apply(document, commit.edits)
+        if live.session.state is core.State.COMMITTING:
+            self.feed(live, core.Applied(done))
+
+    # --- book-keeping ---------------------------------------------------------------------------
+
+    def metrics(self, live: Live) -> dict[str, Any]:
+        """Return the numbers of DESIGN section 7 for a session."""
+        numbers = live.meter.numbers(live.meter.last or time.monotonic(), live.session.drafts)
+        figures = live.figures
+        forwards = sum(one.forwards for one in figures)
+        tokens = figures[-1].tokens if figures else 0
+        regrets = [one.regret for one in figures if one.regret is not None]
+        leads = [one.lead for one in figures if one.lead is not None]
+        return {
+            "time_to_first_useful_block_ms": _rounded(numbers.time_to_first_useful_block_ms),
+            "time_to_complete_ms": _rounded(numbers.time_to_complete_ms),
+            "revision_churn": round(numbers.revision_churn, 4),
+            "provisional_updates": numbers.provisional_updates,
+            "steps": sum(one.steps for one in figures),
+            "forwards": forwards,
+            "tokens": tokens,
+            "forwards_per_token": round(forwards / tokens, 3) if tokens else None,
+            "regret": round(max(regrets), 4) if regrets else None,
+            "lead": round(sum(leads) / len(leads), 2) if leads else None,
+            "verified": bool(figures) and figures[-1].verified,
+            "repairs": live.session.repairs,
+            "cpu_s": round(sum(one.cpu_s for one in figures), 3),
+        }
+
+    def _of(self, uri: str) -> list[Live]:
+        return [live for live in self._live.values() if live.session.document.uri == uri]
+
+    def _stop(self, live: Live) -> None:
+        run, live.run = live.run, None
+        # A run that ends its own session is not cancelled from inside: it is at its end anyway.
+        if run is not None and run is not asyncio.current_task():
+            run.cancel()
+
+    def _retire(self, live: Live) -> None:
+        self._live.pop(live.session.id, None)
+        self._ended[live.session.id] = live.session
+        while len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+
+    def _forget(self, live: Live) -> None:
+        self._stop(live)
+        self._live.pop(live.session.id, None)
+
+    def _late(self, name: str) -> Commit | Refusal:
+        session = self._ended.get(name)
+        if session is None:
+            return Refusal.UNKNOWN
+        _, effects = session.on(core.Accepted())
+        return next(one.result for one in effects if isinstance(one, core.Answer))
+
+
+def _broken(session: Session, drafts: tuple[Draft, ...]) -> tuple[tuple[Any, ...], ...]:
+    document, regions = session.document, session.regions
+    edits = provisional.edits_for(document, regions, drafts)
+    errors = syntax.breaks(document.text, edits, document.language)
+    return provisional.errors_by_hole(document, regions, drafts, errors)
+
+
+def _cut_short(run: str, last: wire.Step | None) -> wire.Done:
+    """Return the end of a run whose time was up: its guesses as they stand."""
+    gaps = last.gaps if last else ()
+    texts = tuple(
+        wire.GapText(
+            gap.id,
+            "".join(piece.text for piece in gap.pieces),
+            True,
+            min((piece.confidence for piece in gap.pieces), default=0.0),
+        )
+        for gap in gaps
+    )
+    step = last.step if last else 0
+    return wire.Done(run, "budget", texts, wire.Figures(steps=step, forwards=step))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

@@ -1,0 +1,148 @@
+"""Live sessions: begin, accept, applied, pin, refine, reject, and the preview of a draft."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lsprotocol import types
+
+from frostline.core import provisional
+from frostline.core import session as core
+from frostline.core.barrier import Commit, Refusal
+from frostline.core.text import Span, apply
+from frostline.lsp import convert
+from frostline.lsp import extension as ext
+from frostline.lsp.features.rewrite import planned
+from frostline.lsp.server import PREVIEW_SCHEME, FrostlineServer, decoded
+
+
+def register(server: FrostlineServer) -> None:
+    """Add these features to the server."""
+
+    @server.feature(ext.BEGIN)
+    async def begin(params: Any) -> Any:
+        return convert.plain(_begin(server, decoded(params, ext.Begin)))
+
+    @server.feature(ext.ACCEPT)
+    async def accept(params: Any) -> Any:
+        return convert.plain(_accept(server, decoded(params, ext.Accept)))
+
+    @server.feature(ext.APPLIED)
+    async def applied(params: Any) -> None:
+        asked = decoded(params, ext.Applied)
+        session = server.driver.session(asked.session)
+        if session is not None and session.state is not core.State.DRAFTING:
+            server.driver.happened(asked.session, core.Applied(asked.applied))
+
+    @server.feature(ext.PIN)
+    async def pin(params: Any) -> Any:
+        asked = decoded(params, ext.Pin)
+        start, end = sorted(asked.span)
+        return _happened(
+            server, asked.session, core.PinnedDown(asked.hole, Span(max(start, 0), end))
+        )
+
+    @server.feature(ext.REFINE)
+    async def refine(params: Any) -> Any:
+        asked = decoded(params, ext.Refine)
+        session = server.driver.session(asked.session)
+        if session is None:
+            return convert.plain(ext.Begun(refusal=convert.told(Refusal.UNKNOWN)))
+        wish = replace(
+            session.wish,
+            instruction=_or(asked.instruction, session.wish.instruction),
+            strength=_or(asked.strength, session.wish.strength),
+            seed=_or(asked.seed, session.wish.seed + 1),
+        )
+        return _happened(server, asked.session, core.Refined(wish))
+
+    @server.feature(ext.REJECT)
+    async def reject(params: Any) -> Any:
+        return _happened(server, decoded(params, ext.Reject).session, core.Rejected())
+
+    @server.feature("workspace/textDocumentContent")
+    async def preview(params: Any) -> types.TextDocumentContentResult:
+        return types.TextDocumentContentResult(text=preview_text(server, params.uri))
+
+    @server.command("frostline.accept")
+    async def accept_command(session: str) -> Any:
+        asked = ext.Accept(session=session)
+        return convert.plain(_accept(server, asked))
+
+    @server.command("frostline.reject")
+    async def reject_command(session: str) -> Any:
+        return _happened(server, session, core.Rejected())
+
+
+def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
+    document = server.documents.get(begin.text_document.uri)
+    if document is None:
+        return ext.Begun(refusal=convert.told(Refusal.CLOSED))
+    if begin.text_document.version not in (None, document.version):
+        return ext.Begun(refusal=convert.told(Refusal.STALE))
+    if (barred := server.driver.barred(document)) is not None:
+        return ext.Begun(refusal=convert.told(*barred))
+    encoding = server.documents.encoding
+    spans = [convert.span_in(document, hole.range, encoding) for hole in begin.holes]
+    holes = planned(document, spans, core.Intent(begin.intent))
+    if not holes:
+        return ext.Begun(refusal=convert.told(Refusal.NOTHING))
+    try:
+        live = server.driver.begin(
+            document, holes, convert.wish_in(begin), budget_ms=begin.budget_ms
+        )
+    except ValueError as error:
+        return ext.Begun(refusal=convert.told(Refusal.OVERLAP, f"These holes overlap: {error}."))
+    ranges = (
+        convert.ext_range(document, hole.span, encoding) for hole in live.session.regions.holes
+    )
+    return ext.Begun(
+        session=live.session.id, holes=tuple(ext.HoleBegun(range=range) for range in ranges)
+    )
+
+
+def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:
+    if asked.scope != "all":
+        return ext.Accepted(refusal=convert.told(Refusal.SCOPE))
+    session = server.driver.session(asked.session)
+    result = server.driver.accept(asked.session)
+    if isinstance(result, Refusal) or session is None:
+        refusal = result if isinstance(result, Refusal) else Refusal.UNKNOWN
+        return ext.Accepted(refusal=convert.told(refusal))
+    return ext.Accepted(edit=_edit(server, session, result))
+
+
+def _edit(server: FrostlineServer, session: core.Session, commit: Commit) -> Any:
+    edits = [provisional.smallest(session.document, edit) for edit in commit.edits]
+    edit = convert.workspace_edit(session.document, edits, server.documents.encoding)
+    return server.protocol._converter.unstructure(edit)
+
+
+def _happened(server: FrostlineServer, name: str, event: core.Event) -> Any:
+    try:
+        session = server.driver.happened(name, event)
+    except core.UnexpectedEvent:
+        session = None
+    if session is None:
+        return convert.plain(ext.Accepted(refusal=convert.told(Refusal.UNKNOWN)))
+    return convert.plain(ext.Accepted())
+
+
+def preview_text(server: FrostlineServer, uri: str) -> str:
+    """Return the document of a session with its draft in place, for `frostline:/SESSION/NAME`.
+
+    An unknown session gives an empty text: the virtual document of a draft that is gone.
+    """
+    name = uri.removeprefix(f"{PREVIEW_SCHEME}:").lstrip("/").partition("/")[0]
+    session = server.driver.session(name)
+    if session is None:
+        return ""
+    if not session.drafts:
+        return session.document.text
+    edits = provisional.edits_for(session.document, session.regions, session.drafts)
+    return apply(session.document.text, edits)
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
