@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from frostline.context.outline import Definition, definitions, is_comment
+from frostline.context.outline import Definition, colon_of, definitions, is_comment
 from frostline.context.syntax import Captures, Tree, parse
 from frostline.context.words import BLANK, indentation, is_blank, width
 from frostline.core.regions import Hole
@@ -71,8 +71,8 @@ def stubs(document: Document, offset: int | None) -> tuple[Hole, ...]:
     in languages with braces also one that is empty. A docstring stays frozen ahead of it.
 
     Left alone are bodies that are empty on purpose: abstract methods, overloads, members of a
-    protocol, everything in a `.pyi` file, closures without a name, constructors that initialise in
-    their header.
+    protocol, everything in a `.pyi` file; and empty bodies of closures without a name and of
+    constructors, which are finished more often than not.
     """
     tree = parse(document.text, document.language)
     if tree is None or document.uri.endswith(".pyi"):
@@ -82,14 +82,16 @@ def stubs(document: Document, offset: int | None) -> tuple[Hole, ...]:
     found = definitions(tree, matches)
     if owner is not None:
         found = tuple(each for each in found if each.node == owner.node or owner.holds(each))
-    stub, abstract, docs = (_ids(matches, kind) for kind in ("stub", "abstract", "docstring"))
+    abstract, complete = _ids(matches, "abstract"), _ids(matches, "complete")
+    stub, docs = _ids(matches, "stub"), _ids(matches, "docstring")
     holes: list[Hole] = []
     for each, outer in _with_owners(found):
         if each.kind not in ("function", "closure") or each.node.id in abstract:
             continue
         if outer is not None and outer.node.id in abstract:
             continue
-        if _is_stub(document, tree, each, stub, docs):
+        may_be_empty = each.kind == "closure" or each.node.id in complete
+        if _is_stub(document, tree, each, stub, docs, may_be_empty=may_be_empty):
             hole = _body_of(document, tree, each, docs, tree.offset(each.body.end_byte))
             holes.append(Hole(hole.span, True, hole.indent))
     return tuple(holes)
@@ -182,7 +184,9 @@ def _items(each: Definition) -> list[Node]:
 
 
 def _colon(each: Definition) -> Node:
-    return [child for child in each.node.children if child.type == ":"][-1]
+    colon = colon_of(each)
+    assert colon is not None
+    return colon
 
 
 def _after_docstring(items: list[Node], docs: frozenset[int]) -> list[Node]:
@@ -251,8 +255,17 @@ def _deeper_lines(document: Document, first: int, outer: int) -> list[int]:
 # Blocks between braces
 
 
+def _content(block: Node) -> list[Node]:
+    """Return the children of a block, braces included, without the list that Go puts around them."""
+    return [
+        inner
+        for child in block.children
+        for inner in (child.children if child.type == "statement_list" else (child,))
+    ]
+
+
 def _braced(document: Document, tree: Tree, block: Node) -> Hole:
-    children = block.children
+    children = _content(block)
     start = tree.offset(children[0].end_byte)
     last = children[-1]
     closed = last.type == "}" and not last.is_missing
@@ -298,7 +311,13 @@ def _empty_lines(document: Document, start: int, bottom: int) -> Hole:
 
 
 def _is_stub(
-    document: Document, tree: Tree, each: Definition, stub: frozenset[int], docs: frozenset[int]
+    document: Document,
+    tree: Tree,
+    each: Definition,
+    stub: frozenset[int],
+    docs: frozenset[int],
+    *,
+    may_be_empty: bool,
 ) -> bool:
     if each.body.type == "block" and tree.grammar.name == "python":
         if not each.body.children:
@@ -306,12 +325,12 @@ def _is_stub(
             return _is_todo(document.slice(hole.span))
         items = _after_docstring(_items(each), docs)
         return _only_stubs(tree, items, stub) and bool(items)
-    children = each.body.children
+    children = _content(each.body)
     if not children or children[0].type != "{" or children[-1].is_missing:
         return False
     items = [child for child in children if child.is_named]
     if not items:
-        return each.kind == "function"
+        return not may_be_empty
     return _only_stubs(tree, items, stub)
 
 

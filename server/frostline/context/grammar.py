@@ -4,11 +4,14 @@ A language is one line in `_GRAMMARS` and one file in `queries/`. The names that
 capture are the vocabulary of this package:
 
     @function @closure @class @scope   a definition, with its @body and perhaps its @name
-    @import @include                   what brings names in; @include brings names that it hides
+    @header                            where that definition starts, when that is further out
+    @data                              a type that is shown whole, with its @name
+    @import @include                   what brings names in; @include does not say which
     @string @substitution              text that is no code, and code inside such text
     @docstring                         a statement that documents the definition around it
     @stub                              a statement that stands for a body still to be written
-    @abstract                          a definition whose empty bodies are meant to stay empty
+    @abstract                          a definition whose bodies are for somebody else to write
+    @complete                          a function that may be empty and finished
 
 Deliberately absent: parsers that are fetched at run time. Each grammar is a wheel that was
 installed with the package; one that is missing or cannot be loaded means "no grammar".

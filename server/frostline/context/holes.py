@@ -25,9 +25,6 @@ from frostline.core.text import Document, Span, without_end
 
 __all__ = ["at_cursor", "body", "selection", "stubs"]
 
-# A run of letters longer than this is data, not a word that somebody is typing.
-_LONGEST_WORD = 200
-
 
 def at_cursor(document: Document, offset: int) -> Hole:
     """Return the hole at a cursor, which lies at `offset` code points.
@@ -62,8 +59,7 @@ def _margin(document: Document, line: int) -> int:
 
 
 def _word_left(left: str, language: str) -> str:
-    word = left[word_start(left, len(left), language) :]
-    return word if len(word) <= _LONGEST_WORD else ""
+    return left[word_start(left, len(left), language) :]
 
 
 def _in_prose(document: Document, offset: int) -> bool:

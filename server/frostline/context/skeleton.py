@@ -18,12 +18,48 @@ from frostline.core.text import Document, Span, line_end
 
 # How far from a hole a name counts as near, in code points.
 _NEAR = 2000
+# How much of a long file is looked at for a preamble: its head, for imports, and what is close.
+_HEAD = 50_000
+_FAR = 300_000
 # A signature or import longer than this says too little for its length.
-_LONGEST_PIECE = 400
+_LONGEST_PIECE = 600
 # How deep below the root imports and top-level definitions start: inside `if`, `export`, a
 # decorator or a namespace, with the node that holds its content in between.
 _DEPTH = 4
 _WORD = re.compile(r"[^\W\d]\w*")
+
+# The part of an import that says where from, and binds no name.
+_STRINGS = re.compile(r"""("[^"]*"|'[^']*')""")
+_ORIGIN = {
+    "python": re.compile(r"\A\s*from\b.*?\bimport\b", re.DOTALL),
+    "javascript": _STRINGS,
+    "typescript": _STRINGS,
+    "go": re.compile(r"[\w.~-]+/"),
+    "java": re.compile(r"[\w.]+\.(?=\w+\s*;)"),
+}
+_NO_NAMES = frozenset(
+    [
+        "as",
+        "const",
+        "core",
+        "crate",
+        "default",
+        "from",
+        "import",
+        "let",
+        "package",
+        "pub",
+        "require",
+        "self",
+        "static",
+        "std",
+        "super",
+        "type",
+        "use",
+        "using",
+        "var",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +77,11 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One line or more of a preamble: the lower the rank, the more it matters."""
+    """A part of a preamble: what it shows of the document, and how it reads there.
+
+    The lower the rank, the more it matters: imports in use, scopes around the holes, what is named
+    near them, and last what may or may not be in use.
+    """
 
     rank: int
     span: Span
@@ -58,9 +98,9 @@ def around(document: Document, holes: Sequence[Hole], *, before: int, after: int
         after: code points to show behind the last hole.
 
     Returns:
-        A window that starts and ends with whole lines as far as the budget allows; a line is cut
-        only when it alone is over the budget. The preamble takes at most a third of `before`, and
-        nothing when the window reaches the top of the file. A BOM is in neither.
+        A window of whole lines as far as the budget allows; a line is cut only when it alone is
+        over the budget. The preamble takes at most a third of `before`, and nothing when the window
+        reaches the top of the file. A BOM is in neither.
 
     Raises:
         ValueError: there are no holes.
@@ -69,43 +109,43 @@ def around(document: Document, holes: Sequence[Hole], *, before: int, after: int
         raise ValueError("a window needs a hole to be around")
     first = min(hole.span.start for hole in holes)
     last = max(hole.span.end for hole in holes)
-    end = _window_end(document, last, after)
     top = min(1 if document.lines[0].startswith(BOM) else 0, first)
-    start = _window_start(document, first, before)
+    start, end = _start(document, first, before), _end(document, last, after)
     if start <= top:
         return Surroundings("", Span(top, end))
     share = before // 3
-    reserved = _window_start(document, first, before - share)
-    chosen = _chosen(_pieces(document, holes, Span(reserved, end)), share)
-    taken = sum(len(piece.text) for piece in chosen)
-    start = max(_window_start(document, first, before - taken), top)
-    shown = [piece for piece in chosen if piece.span.start < start]
-    return Surroundings("".join(piece.text for piece in shown), Span(start, end))
+    reserved = Span(_start(document, first, before - share), end)
+    pieces = _chosen(_pieces(document, holes, reserved), share)
+    # What the preamble leaves of its share goes to the window, and may show what a piece shows.
+    start = max(_start(document, first, before - sum(len(piece.text) for piece in pieces)), top)
+    preamble = "".join(piece.text for piece in pieces if piece.span.end <= start)
+    return Surroundings(preamble, Span(start, end))
 
 
-def _window_start(document: Document, first: int, budget: int) -> int:
+def _start(document: Document, first: int, budget: int) -> int:
     earliest = max(first - budget, 0)
-    line = document.line_at(earliest)
-    start = document.line_start(line)
-    if start < earliest:
-        following = start + len(document.lines[line])
-        start = following if following <= first else earliest
-        if start == following == first and line_end(document.lines[line]) == "":
-            start = earliest
-    return min(whole_after(document.text, start), first)
+    number = document.line_at(earliest)
+    start, line = document.line_start(number), document.lines[number]
+    if start == earliest:
+        return start
+    if len(line) <= budget:
+        return start + len(line)
+    return min(whole_after(document.text, earliest), first)
 
 
-def _window_end(document: Document, last: int, budget: int) -> int:
+def _end(document: Document, last: int, budget: int) -> int:
     latest = min(last + budget, len(document))
-    line = document.line_at(latest)
-    start = document.line_start(line)
-    if latest == start + len(document.lines[line]) or start > last:
-        return latest if latest == start + len(document.lines[line]) else start
+    number = document.line_at(latest)
+    start, line = document.line_start(number), document.lines[number]
+    if latest in (start, start + len(line)):
+        return latest
+    if len(line) <= budget:
+        return start
     return max(whole_before(document.text, latest), last)
 
 
 def _chosen(pieces: Iterable[_Piece], budget: int) -> list[_Piece]:
-    """Return the pieces that fit, the ones that matter most first in line, in the text's order."""
+    """Return the pieces that fit, chosen by rank and nearness, in the order of the text."""
     chosen: list[_Piece] = []
     for piece in sorted(pieces, key=lambda piece: (piece.rank, -piece.span.start)):
         if len(piece.text) <= budget:
@@ -114,30 +154,45 @@ def _chosen(pieces: Iterable[_Piece], budget: int) -> list[_Piece]:
     return sorted(chosen, key=lambda piece: piece.span)
 
 
-def _pieces(document: Document, holes: Sequence[Hole], window: Span) -> Iterator[_Piece]:
+def _pieces(document: Document, holes: Sequence[Hole], window: Span) -> list[_Piece]:
     tree = parse(document.text, document.language)
     if tree is None:
-        return
-    scopes = _scopes(tree, holes, window.start)
-    names = _names_near(document.text, holes, window)
-    for scope in scopes:
-        names.update(_WORD.findall(_header(tree, scope)))
-    above = tree.matches(Span(0, window.start), depth=_DEPTH)
+        return []
     end = line_end(document.lines[0]) or "\n"
-    yield from _imports(tree, above, names, window.start, end)
+    scopes = _scopes(tree, holes, window.start)
+    names = _names(document.text, holes, window)
     for scope in scopes:
-        if piece := _signature(tree, scope, 1, end, open_=True):
-            yield piece
+        header = scope.header(tree)
+        names.update(_WORD.findall(document.text[header.start : header.end]))
+    above = _above(tree, window.start)
+    found = definitions(tree, above)
+    defined = {each.node.id for each in found}
     held = {scope.node.id for scope in scopes}
-    for each in _top_level(definitions(tree, above)):
-        if each.name not in names or each.node.id in held:
-            continue
-        piece = _signature(tree, each, 2, end, open_=False)
-        if piece is not None and tree.offset(each.node.end_byte) <= window.start:
-            yield piece
+    named = (each for each in _outermost(found) if each.name in names and each.node.id not in held)
+    pieces = [
+        *_imports(tree, above, names, end),
+        *(_signature(tree, scope, 1, end, is_open=True) for scope in scopes),
+        *(_signature(tree, each, 2, end, is_open=False) for each in named),
+        *_data(tree, above, names, defined, end),
+    ]
+    return [
+        piece
+        for piece in pieces
+        if piece.span.end <= window.start and len(piece.text) <= _LONGEST_PIECE
+    ]
 
 
-def _names_near(text: str, holes: Sequence[Hole], window: Span) -> set[str]:
+def _above(tree: Tree, start: int) -> list[Captures]:
+    """Return the matches near the root above `start`: in the file's head, and not too far away."""
+    if start <= _FAR + _HEAD:
+        return tree.matches(Span(0, start), depth=_DEPTH)
+    return [
+        *tree.matches(Span(0, _HEAD), depth=_DEPTH),
+        *tree.matches(Span(start - _FAR, start), depth=_DEPTH),
+    ]
+
+
+def _names(text: str, holes: Sequence[Hole], window: Span) -> set[str]:
     names: set[str] = set()
     for hole in holes:
         start = max(hole.span.start - _NEAR, window.start)
@@ -154,68 +209,58 @@ def _scopes(tree: Tree, holes: Sequence[Hole], above: int) -> list[Definition]:
         start, end = tree.byte(hole.span.start), tree.byte(hole.span.end)
         for each in definitions(tree, tree.matches(hole.span)):
             starts_above = tree.offset(each.node.start_byte) < above
-            if (
-                starts_above
-                and each.kind != "closure"
-                and each.holds_byte(start)
-                and each.holds_byte(end)
-            ):
+            holds = each.holds_byte(start) and each.holds_byte(end)
+            if starts_above and holds and each.kind != "closure":
                 found[each.node.id] = each
     return sorted(found.values(), key=lambda each: (each.node.start_byte, -each.node.end_byte))
 
 
-def _top_level(found: Sequence[Definition]) -> Iterator[Definition]:
+def _outermost(found: Sequence[Definition]) -> Iterator[Definition]:
+    """Return the functions and classes that are in no other, whatever scope they are in."""
     end = 0
     for each in found:
         if each.kind == "scope" or each.node.start_byte < end:
             continue
-        if each.kind != "closure":
-            yield each
         end = each.node.end_byte
+        yield each
 
 
-def _imports(
-    tree: Tree, above: Sequence[Captures], names: set[str], window_start: int, end: str
-) -> Iterator[_Piece]:
-    for captures in above:
-        for kind, rank in (("import", 0), ("include", 3)):
-            for node in captures.get(kind, ()):
-                span = tree.span(node)
-                if span.end > window_start or len(span) > _LONGEST_PIECE:
-                    continue
-                text = tree.text[span.start : span.end].rstrip("\r\n")
-                if kind == "include" or names.intersection(_WORD.findall(text)):
-                    yield _Piece(rank, span, text + end)
-
-
-def _header(tree: Tree, each: Definition) -> str:
-    """Return a definition's text up to its body, without the brace."""
-    start, end = tree.offset(each.node.start_byte), tree.offset(each.body.start_byte)
-    return tree.text[start:end].rstrip()
-
-
-def _signature(tree: Tree, each: Definition, rank: int, end: str, *, open_: bool) -> _Piece | None:
-    span = tree.span(each.node)
-    header = _header(tree, each)
-    if not header or len(header) > _LONGEST_PIECE:
-        return None
+def _signature(tree: Tree, each: Definition, rank: int, end: str, *, is_open: bool) -> _Piece:
+    """Return a definition's header: open, as what follows is inside it, or with its body left out."""
+    span = each.header(tree)
+    line = max(tree.text.rfind("\n", 0, span.start), tree.text.rfind("\r", 0, span.start)) + 1
+    lead = indentation(tree.text[line : span.start])
     if tree.grammar.name == "python":
-        header = _without_remark(header)
-        text = header if open_ else f"{header} ..."
+        body = "" if is_open else " ..."
     else:
-        text = f"{header} {{" if open_ else f"{header} {{}}"
-    lead = indentation(_line_of(tree.text, span.start))
-    return _Piece(rank, span, f"{lead}{text}{end}")
+        body = " {" if is_open else " { ... }"
+    return _Piece(rank, span, lead + tree.text[span.start : span.end] + body + end)
 
 
-def _without_remark(header: str) -> str:
-    """Return a Python header without what stands behind its colon, which is a comment."""
-    head, hash_, tail = header.rpartition("#")
-    if hash_ and "\n" not in tail and "\r" not in tail and head.rstrip().endswith(":"):
-        return head.rstrip()
-    return header
+def _imports(tree: Tree, above: Sequence[Captures], names: set[str], end: str) -> Iterator[_Piece]:
+    for captures in above:
+        for node in captures.get("import", ()):
+            text = tree.slice(node).rstrip("\r\n")
+            if "*" in text:
+                yield _Piece(3, tree.span(node), text + end)
+            elif names & _bound(text, tree.grammar.name):
+                yield _Piece(0, tree.span(node), text + end)
+        for node in captures.get("include", ()):
+            yield _Piece(3, tree.span(node), tree.slice(node).rstrip("\r\n") + end)
 
 
-def _line_of(text: str, offset: int) -> str:
-    start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-    return text[start:offset]
+def _bound(text: str, grammar: str) -> set[str]:
+    """Return the names that an import may bind; a few too many do no harm."""
+    origin = _ORIGIN.get(grammar)
+    rest = text if origin is None else origin.sub("", text)
+    return set(_WORD.findall(rest)) - _NO_NAMES
+
+
+def _data(
+    tree: Tree, above: Sequence[Captures], names: set[str], defined: set[int], end: str
+) -> Iterator[_Piece]:
+    """Return the types that are named near the holes, whole."""
+    for captures in above:
+        for node in captures.get("data", ()):
+            if node.id not in defined and tree.slice(captures["name"][0]) in names:
+                yield _Piece(2, tree.span(node), tree.slice(node).rstrip("\r\n") + end)

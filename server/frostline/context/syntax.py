@@ -14,13 +14,14 @@ import ast
 import functools
 import re
 import threading
+import time
 import warnings
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from tree_sitter import Node, QueryCursor
+from tree_sitter import Node, Point, QueryCursor
 from tree_sitter import Tree as Parsed
 
 from frostline.context.grammar import Grammar, for_language
@@ -28,6 +29,10 @@ from frostline.core.text import Span, TextEdit, apply, split_lines, without_end
 
 # Larger texts are not parsed at all: the time is about linear, but a file of this size is data.
 LARGEST = 4_000_000
+# Seconds of this thread's processor time: what takes longer is no text of its language.
+_PATIENCE = 1.5
+# A query over an error with n parts takes n² steps; 5,000 take about 20 ms.
+_MOST_PARTS = 5_000
 _KEPT = 6
 _CHUNK = 1024
 _LONE_CR = re.compile(r"\r(?!\n)")
@@ -43,13 +48,17 @@ class Tree:
         data: the bytes that were parsed.
         parsed: tree-sitter's own tree, which counts bytes.
         grammar: the grammar that made it.
+        errors: what did not parse, code points, in order, none inside another.
+        tangled: True when an error is so large that no query is run.
     """
 
     text: str = field(repr=False)
     data: bytes = field(repr=False)
     parsed: Parsed = field(repr=False)
     grammar: Grammar = field(repr=False)
-    _chunks: list[int] = field(repr=False)
+    errors: tuple[Span, ...] = ()
+    tangled: bool = False
+    _chunks: Sequence[int] = field(repr=False, default=(0,))
 
     @property
     def root(self) -> Node:
@@ -87,6 +96,8 @@ class Tree:
             span: only those that touch this span, code points; None for the whole text.
             depth: only those that start at most so deep below the root.
         """
+        if self.tangled:
+            return []
         cursor = QueryCursor(self.grammar.query)
         if span is not None:
             # An empty range matches nothing; a byte on each side finds what ends or starts there.
@@ -112,24 +123,40 @@ Captures = dict[str, list[Node]]
 
 
 def parse(text: str, language: str) -> Tree | None:
-    """Return the tree of a text, or None when its language has no grammar or it is too large."""
-    grammar = for_language(language)
-    if grammar is None or len(text) > LARGEST:
+    """Return the tree of a text, made once for each of the last few texts.
+
+    None when the language has no grammar, and for a text that is too large or that takes too long
+    to be worth it.
+    """
+    if for_language(language) is None or len(text) > LARGEST:
         return None
     return _parse(text, language)
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _parse(text: str, language: str) -> Tree:
+def _parse(text: str, language: str) -> Tree | None:
     grammar = for_language(language)
     assert grammar is not None
     data = _readable(text).encode("utf-8")
+    parsed = _parsed(data, grammar)
+    if parsed is None:
+        return None
     chunks = [0]
     if len(data) != len(text):
         pieces = (text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK))
         lengths = (len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
         chunks = list(accumulate(lengths, initial=0))
-    return Tree(text, data, grammar.parser().parse(data), grammar, chunks)
+    tree = Tree(text, data, parsed, grammar, _chunks=chunks)
+    if not parsed.root_node.has_error:
+        return tree
+    nodes = list(_error_nodes(parsed))
+    tangled = any(node.child_count > _MOST_PARTS for node in nodes)
+    outer, reached = [], 0
+    for node in nodes:
+        if node.start_byte >= reached:
+            outer.append(tree.span(node))
+            reached = max(reached, node.end_byte)
+    return replace(tree, errors=tuple(outer), tangled=tangled)
 
 
 def _readable(text: str) -> str:
@@ -138,26 +165,40 @@ def _readable(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
+def _parsed(data: bytes, grammar: Grammar) -> Parsed | None:
+    deadline = time.thread_time() + _PATIENCE
+
+    def is_late(byte: int, has_error: bool) -> bool:
+        return time.thread_time() > deadline
+
+    def read(byte: int, point: Point) -> bytes:
+        return data[byte:] if byte else data
+
+    try:
+        return grammar.parser().parse(read, progress_callback=is_late)
+    except ValueError:  # how the binding says that it was stopped
+        return None
+
+
+def _error_nodes(parsed: Parsed) -> Iterator[Node]:
+    """Return all nodes that are an error or missing, in the text's order, outer before inner."""
+    # Not recursive: a file can be nested deeper than Python's stack.
+    waiting = [parsed.root_node]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            yield node
+        if node.child_count <= _MOST_PARTS or not node.is_error:
+            waiting.extend(child for child in reversed(node.children) if child.has_error)
+
+
 def errors(text: str, language: str) -> tuple[Span, ...]:
     """Return where a text does not parse: code points, in order, none inside another.
 
     A missing token is an empty span where it should be. Empty without a grammar.
     """
     tree = parse(text, language)
-    if tree is None or not tree.root.has_error:
-        return ()
-    return tuple(tree.span(node) for node in _error_nodes(tree))
-
-
-def _error_nodes(tree: Tree) -> Iterator[Node]:
-    # Not recursive: a file can be nested deeper than Python's stack.
-    waiting = [tree.root]
-    while waiting:
-        node = waiting.pop()
-        if node.is_error or node.is_missing:
-            yield node
-        elif node.has_error:
-            waiting.extend(reversed(node.children))
+    return () if tree is None else tree.errors
 
 
 def breaks(before: str, edits: Sequence[TextEdit], language: str) -> tuple[Span, ...]:
@@ -182,15 +223,17 @@ def breaks(before: str, edits: Sequence[TextEdit], language: str) -> tuple[Span,
 
     Returns:
         Spans in the text after the edits, code points, in order; empty when the edits break
-        nothing, and without a grammar.
+        nothing, and when `before` cannot be parsed at all, as without a grammar.
 
     Raises:
         ValueError: edits overlap or leave the text.
     """
     after = apply(before, edits)
-    if for_language(language) is None or len(after) > LARGEST or len(before) > LARGEST:
+    if parse(before, language) is None:
         return ()
     shift = _Shift(edits)
+    if parse(after, language) is None:
+        return tuple(shift.written)
     if language != "python":
         return _added(before, after, shift, language)
     verdict = _python_added(before, after, shift)
@@ -241,36 +284,38 @@ class _Shift:
             moved += len(edit.text) - len(edit.span)
         return Span(offset - moved, offset - moved)
 
-    def is_written(self, span: Span) -> bool:
-        """Return True when a span of the result holds nothing but what was written."""
-        return any(new.start <= span.start and span.end <= new.end for new in self.written)
-
 
 def _added(before: str, after: str, shift: _Shift, language: str) -> tuple[Span, ...]:
-    new = errors(after, language)
-    if not new:
-        return ()
-    old = errors(before, language)
-    more = len(new) > len(old)
+    new, old = errors(after, language), _Spans(errors(before, language))
+    more = len(new) > len(old.spans)
     return tuple(span for span in new if not _is_old(span, old, shift, more))
 
 
-def _is_old(span: Span, old: Sequence[Span], shift: _Shift, more: bool) -> bool:
-    if shift.is_written(span) and len(span):
-        place = shift.back(span.start)
-        return not more and any(_touch(place, error) for error in old)
+def _is_old(span: Span, old: _Spans, shift: _Shift, more: bool) -> bool:
     pieces = shift.kept(span)
-    if not pieces:
-        place = shift.back(span.start)
-        return any(_touch(place, error) for error in old)
-    return all(
-        any(error.start <= piece.start and piece.end <= error.end for error in old)
-        for piece in pieces
-    )
+    if pieces:
+        return all(old.cover(piece) for piece in pieces)
+    # A missing token, or an error in new text only.
+    if len(span) and more:
+        return False
+    return old.touch(shift.back(span.start))
 
 
-def _touch(one: Span, other: Span) -> bool:
-    return one.start <= other.end and other.start <= one.end
+class _Spans:
+    """Spans in order, none inside another."""
+
+    def __init__(self, spans: tuple[Span, ...]) -> None:
+        self.spans = spans
+
+    def cover(self, other: Span) -> bool:
+        """Return True when one of the spans holds all of `other`."""
+        place = bisect_right(self.spans, other.start, key=lambda span: span.start)
+        return any(other.end <= span.end for span in self.spans[max(place - 2, 0) : place])
+
+    def touch(self, other: Span) -> bool:
+        """Return True when one of the spans shares a place with `other`, be it an end."""
+        place = bisect_left(self.spans, other.start, key=lambda span: span.end)
+        return place < len(self.spans) and self.spans[place].start <= other.end
 
 
 # What CPython says

@@ -8,6 +8,9 @@ import unicodedata
 BLANK = " \t\f\v"
 BOM = "\ufeff"
 
+# A run of letters longer than this is data, not a word that somebody is typing.
+LONGEST_WORD = 200
+
 _JOINER = "\u200d"
 _DOLLAR = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact", "java"})
 
@@ -21,16 +24,22 @@ def is_word(character: str, language: str = "") -> bool:
 
 def word_start(text: str, offset: int, language: str = "") -> int:
     """Return where the word starts that reaches to `offset`; `offset` itself when none does."""
-    while offset > 0 and is_word(text[offset - 1], language):
-        offset -= 1
-    return offset
+    start = offset
+    while start > 0 and is_word(text[start - 1], language):
+        start -= 1
+        if offset - start > LONGEST_WORD:
+            return offset
+    return start
 
 
 def word_end(text: str, offset: int, language: str = "") -> int:
     """Return where the word ends that starts or goes on at `offset`."""
-    while offset < len(text) and is_word(text[offset], language):
-        offset += 1
-    return offset
+    end = offset
+    while end < len(text) and is_word(text[end], language):
+        end += 1
+        if end - offset > LONGEST_WORD:
+            return offset
+    return end
 
 
 def is_blank(text: str) -> bool:

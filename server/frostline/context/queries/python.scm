@@ -3,6 +3,10 @@
 (function_definition name: (identifier) @name body: (block) @body) @function
 (lambda body: (_) @body) @closure
 (class_definition name: (identifier) @name body: (block) @body) @class
+(decorated_definition
+  definition: (function_definition name: (identifier) @name body: (block) @body) @function) @header
+(decorated_definition
+  definition: (class_definition name: (identifier) @name body: (block) @body) @class) @header
 
 (import_statement) @import
 (import_from_statement) @import
