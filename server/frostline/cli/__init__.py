@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from frostline import __version__, config
 from frostline.errors import FrostlineError, UsageError
@@ -64,14 +65,13 @@ Commands = (
 
 
 def _command(commands: Commands, name: str, help: str, example: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(
+    return commands.add_parser(
         name,
         help=help,
         description=help[0].upper() + help[1:] + ".",
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return command
 
 
 def _settings_options(command: argparse.ArgumentParser) -> None:

@@ -121,7 +121,7 @@ class EditorClient:
         """Say goodbye as LSP has it."""
         await self._client.shutdown_async(None)
         self._client.exit(None)
-        await self._client.stop()
+        await self._client.stop()  # type: ignore[no-untyped-call]
 
     @property
     def process(self) -> asyncio.subprocess.Process:

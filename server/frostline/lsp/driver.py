@@ -300,7 +300,7 @@ class Driver:
         numbers = live.meter.numbers(live.meter.last or time.monotonic(), live.session.drafts)
         figures = live.figures
         forwards = sum(one.forwards for one in figures)
-        tokens = figures[-1].tokens if figures else 0
+        tokens = sum(one.tokens for one in figures)
         regrets = [one.regret for one in figures if one.regret is not None]
         leads = [one.lead for one in figures if one.lead is not None]
         return {

@@ -7,7 +7,7 @@ handed slots and gives slots back.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,7 @@ class MaskedBackend:
         self.device = next(model.parameters()).device
         # transformers' classes are typed as little more than modules.
         self.model: Any = model
-        self.vocabulary = int(self.model.config.vocab_size)
+        self.vocabulary: int = cast(Any, model).config.vocab_size
 
     def open(self, canvas: Canvas) -> MaskedRun:
         return MaskedRun(self, canvas)

@@ -125,8 +125,8 @@ def _slots(gap: Gap, tokens: Tokens, strength: float, spare: bool) -> GapSlots:
 
 
 def _more(length: int, strength: float) -> int:
-    """Return how many slots a rewrite gets beyond its old text: a quarter, at least four."""
-    return round(strength * max(4, length // 4))
+    """Return how many slots a rewrite gets beyond its old text: a quarter, at least two."""
+    return round(strength * max(2, length // 4))
 
 
 def _ends(pieces: Sequence[list[int] | GapSlots]) -> tuple[bool, bool]:
