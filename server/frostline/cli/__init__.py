@@ -59,9 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-Commands = (
-    argparse._SubParsersAction
-)  # what add_subparsers gives; argparse has no public name for it
+# What add_subparsers gives; argparse has no public name for it.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _command(commands: Commands, name: str, help: str, example: str) -> argparse.ArgumentParser:
