@@ -52,15 +52,16 @@ def _class_around(document: Document, tree: Tree, offset: int) -> Definition | N
 def _scopes(document: Document, tree: Tree, offset: int) -> tuple[list[Captures], list[Definition]]:
     """Return the matches at a cursor, and the definitions around it, outer before inner."""
     at, column = _anchor(document, offset, by_indentation=tree.grammar.name == "python")
-    matches, byte = tree.matches(Span(at, at)), tree.byte(at)
-    scopes = [each for each in definitions(tree, matches) if each.holds_byte(byte)]
-    if column is None:
-        return matches, scopes
-    return matches, [
-        each
-        for each in scopes
-        if column > width(_indent(document, tree.offset(each.node.start_byte)))
-    ]
+    matches = tree.matches(Span(min(at, offset), max(at, offset)))
+    byte, byte_above = tree.byte(max(at, offset)), tree.byte(at)
+
+    def is_around(each: Definition) -> bool:
+        if column is None or each.holds_byte(byte):
+            return each.holds_byte(byte)
+        indent = _indent(document, tree.offset(each.node.start_byte))
+        return each.holds_byte(byte_above) and column > width(indent)
+
+    return matches, [each for each in definitions(tree, matches) if is_around(each)]
 
 
 def stubs(document: Document, offset: int | None) -> tuple[Hole, ...]:

@@ -13,7 +13,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pathspec import GitIgnoreSpec
 
 from frostline.config import Settings
 from frostline.context.grammar import path_of
+from frostline.errors import BadSetting
 
 # Names of files that hold secrets by custom; compared without regard to case.
 SECRET_NAMES: tuple[str, ...] = (
@@ -90,14 +91,20 @@ class Exclusions:
     roots: tuple[str, ...] = ()
     max_file_bytes: int = 4 * 1024 * 1024
     respect_gitignore: bool = True
-    _spec: GitIgnoreSpec = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_spec", GitIgnoreSpec.from_lines(self.globs))
 
     @classmethod
     def of(cls, settings: Settings, roots: tuple[str, ...] = ()) -> Exclusions:
-        """Return the exclusions of these settings in a workspace with these folders."""
+        """Return the exclusions of these settings in a workspace with these folders.
+
+        Raises:
+            BadSetting: `exclude` holds something that is no glob.
+        """
+        try:
+            _compiled(settings.exclude)
+        except ValueError as error:
+            raise BadSetting(
+                f"setting 'exclude' holds something that is no glob: {error}"
+            ) from None
         return cls(
             globs=settings.exclude,
             roots=roots,
@@ -127,12 +134,13 @@ class Exclusions:
 
     def _private(self, path: Path) -> str | None:
         relative = self._relative(path)
-        globbed = self._spec.check_file(relative)
+        globbed = _compiled(self.globs).check_file(relative)
         if globbed.include is False:
             return None
         if globbed.include:
             assert globbed.index is not None
-            return f"the setting `exclude` has {self.globs[globbed.index]!r}"
+            glob = list(filter(None, self.globs))[globbed.index]
+            return f"the setting `exclude` has {glob!r}"
         if secret := _secret(path):
             return f'it may hold secrets ({secret}; `exclude` with "!{path.name}" lets it through)'
         if self.respect_gitignore and (ignored := self._ignored(path)):
@@ -165,7 +173,7 @@ class Exclusions:
                     continue
                 verdict = spec.check_file(target.relative_to(folder).as_posix() + ending).include
                 if verdict:
-                    return (folder / ".gitignore").name
+                    return (folder / ".gitignore").relative_to(folders[0]).as_posix()
                 if verdict is False:
                     break
         return None
@@ -203,6 +211,11 @@ def _folders(path: Path, root: Path | None) -> Iterator[Path]:
     yield from reversed([folder for folder in above if folder.is_relative_to(top)])
 
 
+@functools.lru_cache(maxsize=16)
+def _compiled(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(globs)
+
+
 @functools.lru_cache(maxsize=1024)
 def _is_repository(folder: str) -> bool:
     return Path(folder, ".git").exists()
@@ -223,7 +236,16 @@ def _read_gitignore(path: Path, mtime_ns: int, size: int) -> GitIgnoreSpec | Non
         text = path.read_text("utf-8", "replace")
     except OSError:
         return None
-    return GitIgnoreSpec.from_lines(text.splitlines())
+    return GitIgnoreSpec.from_lines(filter(_is_pattern, text.splitlines()))
+
+
+def _is_pattern(line: str) -> bool:
+    # git passes over a line that it cannot read, and so do we, instead of over the file.
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
 
 
 def _amount(size: int) -> str:

@@ -13,6 +13,7 @@ from frostline.context.syntax import Tree, parse
 from frostline.context.words import (
     BLANK,
     BOM,
+    LONGEST_WORD,
     indentation,
     is_blank,
     whole_after,
@@ -117,6 +118,7 @@ def selection(document: Document, span: Span) -> Hole:
 
 def _blank_selection(document: Document, start: int, end: int) -> Hole:
     text = document.text
+    start, end = whole_before(text, start), whole_after(text, end)
     if is_blank(text[_line_start(document, start) : start].lstrip(BOM)):
         ahead = _line_end(document, start)
         if ahead <= end:
@@ -168,6 +170,8 @@ def _token_around(tree: Tree, offset: int) -> Span:
     if leaf.child_count or not leaf.start_byte < byte < leaf.end_byte:
         return nowhere
     span = tree.span(leaf)
+    if len(span) > LONGEST_WORD:
+        return nowhere
     # A leaf with blanks in it is prose: the content of a string, a comment, text of a mark-up.
     if any(letter.isspace() for letter in tree.text[span.start : span.end]):
         return nowhere

@@ -33,6 +33,8 @@ LARGEST = 4_000_000
 _PATIENCE = 1.5
 # A query over an error with n parts takes n² steps; 5,000 take about 20 ms.
 _MOST_PARTS = 5_000
+# Bytes handed over at a time, to the parser and later to a query that looks at a node's text.
+_SLICE = 4096
 _KEPT = 6
 _CHUNK = 1024
 _LONE_CR = re.compile(r"\r(?!\n)")
@@ -172,7 +174,7 @@ def _parsed(data: bytes, grammar: Grammar) -> Parsed | None:
         return time.thread_time() > deadline
 
     def read(byte: int, point: Point) -> bytes:
-        return data[byte:] if byte else data
+        return data[byte : byte + _SLICE]
 
     try:
         return grammar.parser().parse(read, progress_callback=is_late)
