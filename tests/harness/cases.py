@@ -1,0 +1,111 @@
+"""Case files: a test is a page that a person reads.
+
+    Prose first: why the case exists.
+
+    -- before.py --             the file; «» mark the holes, ^L stands for a form feed
+    -- steps --                 one line a step: the holes' drafts, ¦ between holes, ░ still open,
+                                ⏎ for a line end; a blank line starts the next run (a second try)
+    -- do --                    what happens then, one line each; `accept` when there is no section
+    -- after.py --              the file at the end, or
+    -- refused --               the code of the refusal
+
+`-- before.py (crlf) --` gives the file that line end (crlf, cr), and `(bom)` a byte order mark.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from frostline.context.grammar import language_of
+from frostline.core.text import Span
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "edits"
+_SECTION = re.compile(r"^-- (?P<name>[\w.]+)(?: \((?P<how>[\w, ]+)\))? --\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One page.
+
+    Attributes:
+        prose: why it exists.
+        text: the file before, without marks.
+        holes: the marked spans.
+        runs: for each run its steps, each with one draft for every hole.
+        do: what happens after the runs.
+        after: the file at the end, or None.
+        refused: the refusal's code, or None.
+    """
+
+    name: str
+    prose: str
+    language: str
+    text: str
+    holes: tuple[Span, ...]
+    runs: tuple[tuple[tuple[str, ...], ...], ...]
+    do: tuple[str, ...]
+    after: str | None
+    refused: str | None
+
+
+def load() -> list[Case]:
+    """Return all cases, by name."""
+    return [read(path) for path in sorted(FOLDER.glob("*.txt"))]
+
+
+def read(path: Path) -> Case:
+    """Return one case."""
+    parts = _SECTION.split(path.read_text(encoding="utf-8"))
+    prose, sections = parts[0].strip(), parts[1:]
+    named = {
+        name: (how or "", body)
+        for name, how, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True)
+    }
+    before = next(name for name in named if name.startswith("before."))
+    after = next((name for name in named if name.startswith("after.")), None)
+    how, body = named[before]
+    text, holes = marked(_as_file(body, how))
+    return Case(
+        name=path.stem,
+        prose=prose,
+        language=language_of(before),
+        text=text,
+        holes=tuple(holes),
+        runs=_runs(named.get("steps", ("", ""))[1]),
+        do=tuple(named.get("do", ("", "accept\n"))[1].split("\n"))[:-1],
+        after=_as_file(named[after][1], how) if after else None,
+        refused=named["refused"][1].strip() if "refused" in named else None,
+    )
+
+
+def marked(text: str) -> tuple[str, list[Span]]:
+    """Return the text without «» marks, and the spans between them."""
+    plain, spans, start = "", [], 0
+    for part in text.replace("»", "«").split("«"):
+        plain += part
+        spans.append(Span(start, len(plain)))
+        start = len(plain)
+    return plain, spans[1::2]
+
+
+def _as_file(body: str, how: str) -> str:
+    text = body.replace("^L", "\f")
+    if "no final newline" in how:
+        text = text.removesuffix("\n")
+    if "crlf" in how:
+        text = text.replace("\n", "\r\n")
+    elif "cr" in how.split(", "):
+        text = text.replace("\n", "\r")
+    return "\ufeff" + text if "bom" in how else text
+
+
+def _runs(body: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    runs: list[list[tuple[str, ...]]] = [[]]
+    for line in body.split("\n")[:-1]:
+        if not line:
+            runs.append([])
+            continue
+        runs[-1].append(tuple(draft.replace("⏎", "\n") for draft in line.split("¦")))
+    return tuple(tuple(run) for run in runs)
