@@ -99,7 +99,7 @@ def around(document: Document, holes: Sequence[Hole], *, before: int, after: int
 
     Returns:
         A window of whole lines as far as the budget allows; a line is cut only when it alone is
-        over the budget. The preamble takes at most a third of `before`, and nothing when the window
+        over the budget and would leave more than half of it unused. The preamble takes at most a third of `before`, and nothing when the window
         reaches the top of the file. A BOM is in neither.
 
     Raises:
@@ -128,8 +128,9 @@ def _start(document: Document, first: int, budget: int) -> int:
     start, line = document.line_start(number), document.lines[number]
     if start == earliest:
         return start
-    if len(line) <= budget:
-        return start + len(line)
+    following = start + len(line)
+    if len(line) <= budget or first - following > budget // 2:
+        return following
     return min(whole_after(document.text, earliest), first)
 
 
@@ -139,7 +140,7 @@ def _end(document: Document, last: int, budget: int) -> int:
     start, line = document.line_start(number), document.lines[number]
     if latest in (start, start + len(line)):
         return latest
-    if len(line) <= budget:
+    if len(line) <= budget or start - last > budget // 2:
         return start
     return max(whole_before(document.text, latest), last)
 
@@ -193,12 +194,12 @@ def _above(tree: Tree, start: int) -> list[Captures]:
 
 
 def _names(text: str, holes: Sequence[Hole], window: Span) -> set[str]:
+    """Return the words near the holes, and in what stands in them now."""
     names: set[str] = set()
     for hole in holes:
         start = max(hole.span.start - _NEAR, window.start)
         end = min(hole.span.end + _NEAR, window.end)
-        names.update(_WORD.findall(text[start : hole.span.start]))
-        names.update(_WORD.findall(text[hole.span.end : end]))
+        names.update(_WORD.findall(text[start:end]))
     return names
 
 
@@ -263,4 +264,8 @@ def _data(
     for captures in above:
         for node in captures.get("data", ()):
             if node.id not in defined and tree.slice(captures["name"][0]) in names:
-                yield _Piece(2, tree.span(node), tree.slice(node).rstrip("\r\n") + end)
+                span = tree.span(node)
+                if tree.text.startswith(";", span.end):
+                    span = Span(span.start, span.end + 1)
+                text = tree.text[span.start : span.end].rstrip("\r\n")
+                yield _Piece(2, span, text + end)
