@@ -96,8 +96,8 @@ def selection(document: Document, span: Span) -> Hole:
     A selection of nothing is a cursor. `multiline` when the old text has a line end.
     """
     text = document.text
-    start = max(min(span.start, len(text)), _margin(document, 0))
-    end = max(min(span.end, len(text)), start)
+    start = max(whole_before(text, min(span.start, len(text))), _margin(document, 0))
+    end = max(whole_after(text, min(span.end, len(text))), start)
     old = text[start:end]
     ink = old.strip(BLANK + "\r\n")
     if not ink:
@@ -118,7 +118,6 @@ def selection(document: Document, span: Span) -> Hole:
 
 def _blank_selection(document: Document, start: int, end: int) -> Hole:
     text = document.text
-    start, end = whole_before(text, start), whole_after(text, end)
     if is_blank(text[_line_start(document, start) : start].lstrip(BOM)):
         ahead = _line_end(document, start)
         if ahead <= end:

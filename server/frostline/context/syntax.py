@@ -147,7 +147,8 @@ def _parse(text: str, language: str) -> Tree | None:
     if len(data) != len(text):
         pieces = (text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK))
         lengths = (len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
-        chunks = list(accumulate(lengths, initial=0))
+        # As many as offsets can ask for: the text's own end only where it starts a chunk.
+        chunks = list(accumulate(lengths, initial=0))[: len(text) // _CHUNK + 1]
     tree = Tree(text, data, parsed, grammar, _chunks=chunks)
     if not parsed.root_node.has_error:
         return tree
