@@ -234,9 +234,9 @@ class Driver:
 
     async def _run(self, live: Live, ask: core.Ask) -> None:
         """Have the worker denoise, and feed what it says."""
-        worker, session = self._worker(), live.session
-        began = time.monotonic()
+        session, began = live.session, time.monotonic()
         try:
+            worker = self._worker()
             run = f"{session.id}.{ask.attempt}"
             infill = await asyncio.to_thread(
                 request.infill,
