@@ -4,7 +4,7 @@
 
     -- before.py --             the file; «» mark the holes, ^L stands for a form feed
     -- steps --                 one line a step: the holes' drafts, ¦ between holes, ░ still open,
-                                ⏎ for a line end; a blank line starts the next run (a second try)
+                                ⏎ for a line end, ∅ for no text; a blank line starts the next run (a second try)
     -- do --                    what happens then, one line each; `accept` when there is no section
     -- after.py --              the file at the end, or
     -- refused --               the code of the refusal
@@ -107,5 +107,7 @@ def _runs(body: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
         if not line:
             runs.append([])
             continue
-        runs[-1].append(tuple(draft.replace("⏎", "\n") for draft in line.split("¦")))
+        runs[-1].append(
+            tuple(draft.replace("⏎", "\n").replace("∅", "") for draft in line.split("¦"))
+        )
     return tuple(tuple(run) for run in runs)

@@ -50,9 +50,9 @@ class CoreDoor:
         for number, step in enumerate(steps, 1):
             drafts = tuple(_draft(text, PieceState.DRAFT) for text in step)
             self.feed(core.Stepped(number, len(steps), drafts))
+            if "accept early" in self.case.do:
+                return
         final = steps[-1] if steps else ("",) * count
-        if "accept early" in self.case.do:
-            return
         gaps = tuple(_draft(text, PieceState.STABLE) for text in final)
         drafts = core.by_hole(self.session.regions, gaps)
         document = self.session.document

@@ -123,7 +123,7 @@ def _lsp(commands: Commands) -> None:
     def run(args: argparse.Namespace) -> int:
         from frostline.lsp import server
 
-        server.run(settings_from(args), args.log)
+        server.run(settings_from(args), given(args), args.log)
         return 0
 
     command.set_defaults(run=run)
@@ -246,6 +246,10 @@ def _doctor(commands: Commands) -> None:
 
 def settings_from(args: argparse.Namespace) -> config.Settings:
     """Return the user's settings with those of the command line on top."""
-    names = ("model", "device", "threads", "worker")
-    given = {name: getattr(args, name, None) for name in names}
-    return config.load().updated({name: one for name, one in given.items() if one is not None})
+    return config.load().updated(given(args))
+
+
+def given(args: argparse.Namespace) -> dict[str, object]:
+    """Return the settings that the command line names."""
+    values = {name: getattr(args, name, None) for name in ("model", "device", "threads", "worker")}
+    return {name: value for name, value in values.items() if value is not None}

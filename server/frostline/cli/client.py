@@ -23,6 +23,7 @@ from frostline import __version__
 from frostline.config import Settings
 from frostline.core.text import Document, Encoding, Position, Span, TextEdit
 from frostline.errors import FrostlineError
+from frostline.lsp import convert
 from frostline.lsp import extension as ext
 from frostline.lsp.server import RawNotification
 
@@ -35,6 +36,11 @@ class _Protocol(LanguageServerProtocol):
     def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         if method in (ext.PROVISIONAL, ext.STATE):
             return RawNotification
+        if method in (
+            types.TEXT_DOCUMENT_INLINE_COMPLETION,
+            types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+        ):
+            return None  # sent as JSON values, with whatever extras a client has
         return super().get_message_type(method)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
@@ -64,10 +70,19 @@ class EditorClient:
         buffers: open files by URI.
         heard: every `frostline/*` notification, in order, as (method, params).
         asked: every request of the server, in order, as (method, params).
+        patience_s: how long an answer or a notification is waited for; None waits for ever, as a
+            large model takes what it takes.
     """
 
-    def __init__(self, *, extended: bool = True, encoding: Encoding = Encoding.UTF32) -> None:
+    def __init__(
+        self,
+        *,
+        extended: bool = True,
+        encoding: Encoding = Encoding.UTF32,
+        patience_s: float | None = None,
+    ) -> None:
         self.extended = extended
+        self.patience_s = patience_s
         self.encoding = encoding
         self.buffers: dict[str, Buffer] = {}
         self.heard: list[tuple[str, dict[str, Any]]] = []
@@ -133,13 +148,14 @@ class EditorClient:
 
     async def request(self, method: str, params: object) -> Any:
         """Return the answer to a request, as JSON values or lsprotocol types."""
-        return await self._client.protocol.send_request_async(method, params)
+        async with asyncio.timeout(self.patience_s):
+            return await self._client.protocol.send_request_async(method, params)
 
-    async def extension(self, method: str, params: ext.Wire | dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one of our requests as JSON values."""
-        body = params if isinstance(params, dict) else _plain(params)
+    async def extension(self, method: str, params: object) -> dict[str, Any]:
+        """Return the answer to one of our requests, or to a command, as JSON values."""
+        body = convert.plain(params) if isinstance(params, ext.Wire) else params
         answer = await self.request(method, body)
-        return _values(answer) or {}
+        return convert.json_values(answer) or {}
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""
@@ -249,7 +265,7 @@ class EditorClient:
         Raises:
             FrostlineError: the server ended first.
         """
-        async with self._news:
+        async with asyncio.timeout(self.patience_s), self._news:
             while True:
                 for name, params in self.heard:
                     if name == method and wanted(params):
@@ -276,7 +292,9 @@ class EditorClient:
 
     def applied(self, session: str, document: Document) -> None:
         """Tell the server that its edit was made."""
-        self.notify(ext.APPLIED, _plain(ext.Applied(session=session, version=document.version)))
+        self.notify(
+            ext.APPLIED, convert.plain(ext.Applied(session=session, version=document.version))
+        )
 
     # --- what the server says -------------------------------------------------------------------
 
@@ -327,18 +345,3 @@ def _plain_function(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return await method(params)
 
     return call
-
-
-def _plain(message: ext.Wire) -> Any:
-    from frostline.lsp.convert import plain
-
-    return plain(message)
-
-
-def _values(answer: Any) -> Any:
-    """Return JSON values for what pygls gives as nested named tuples."""
-    if hasattr(answer, "_asdict"):
-        return {name: _values(one) for name, one in answer._asdict().items()}
-    if isinstance(answer, list | tuple):
-        return [_values(one) for one in answer]
-    return answer

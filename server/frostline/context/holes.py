@@ -104,12 +104,10 @@ def selection(document: Document, span: Span) -> Hole:
         return _blank_selection(document, start, end)
     first = start + old.index(ink)
     last = first + len(ink)
-    if is_blank(text[_line_start(document, start) : start].lstrip(BOM)):
-        start = first
-    else:
-        start = _widened(document, start, forward=False)
+    whole = is_blank(text[_line_start(document, start) : start].lstrip(BOM))
+    start = first if whole else _widened(document, start, forward=False)
     line_end = _line_end(document, last)
-    if end >= line_end or (start == first and is_blank(text[end:line_end])):
+    if end >= line_end or (whole and is_blank(text[end:line_end])):
         end = line_end
     else:
         end = _widened(document, end, forward=True)

@@ -309,10 +309,15 @@ def _finish(session: Session, event: Finished) -> Outcome:
     session = replace(session, drafts=drafts, settled=True)
     if not any(drafts_text(drafts)) and not any(len(hole.span) for hole in session.regions.holes):
         return _end(session, State.REFUSED, Refusal.EMPTY)
+    if not all(draft.complete for draft in drafts):
+        # Half a character at the end: nothing of a syntax tree would make sense.
+        event = replace(event, broken=tuple((Span(0, len(draft.text)),) for draft in drafts))
     if any(event.broken):
         if session.repairs < MAX_REPAIRS:
             return _repair(session, event.broken)
-        return _end(replace(session, unsound=True), State.REFUSED, Refusal.UNSOUND)
+        complete = all(draft.complete for draft in drafts)
+        reason = Refusal.UNSOUND if complete else Refusal.INCOMPLETE
+        return _end(replace(session, unsound=True), State.REFUSED, reason)
     ready = replace(session, state=State.READY)
     if session.wish.converged and event.converged:
         return _commit(ready, by_request=False, tell=(Tell(State.READY),))

@@ -128,3 +128,18 @@ def status_out(status: wire.Status) -> ext.StatusTold:
 def plain(message: msgspec.Struct) -> Any:
     """Return a message of the extension as JSON values."""
     return msgspec.to_builtins(message)
+
+
+def json_values(value: Any) -> Any:
+    """Return JSON values for what pygls gives as nested named tuples."""
+    if hasattr(value, "_asdict"):
+        return {name: json_values(one) for name, one in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [json_values(one) for one in value]
+    return value
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """Return a JSON object as a dict; an empty one for anything else."""
+    values = json_values(value)
+    return values if isinstance(values, dict) else {}

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from frostline.lsp.documents import Documents
 from frostline.lsp.driver import Driver
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerClient, WorkerFace
-from frostline.wire.scripted import ScriptedWorker, read_script
+from frostline.wire.scripted import Script, ScriptedWorker, read_script
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,12 @@ class FrostlineServer(LanguageServer):
 
     protocol: Protocol
 
-    def __init__(self, settings: Settings, worker: WorkerFactory | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        worker: WorkerFactory | None = None,
+        fixed: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(
             "frostline",
             __version__,
@@ -161,6 +166,7 @@ class FrostlineServer(LanguageServer):
             converter_factory=default_converter,
         )
         self.settings = settings
+        self._fixed = dict(fixed or {})
         self.documents = Documents()
         self.extended = False
         self._factory = worker or _worker_for
@@ -192,12 +198,10 @@ class FrostlineServer(LanguageServer):
 
     def change_settings(self, values: object) -> None:
         """Take settings from the editor; wrong ones are explained and change nothing."""
-        if isinstance(values, dict) and isinstance(values.get("frostline"), dict):
-            values = values["frostline"]
-        if not isinstance(values, dict):
-            return
+        given = convert.json_object(values)
+        given = convert.json_object(given.get("frostline")) or given
         try:
-            settings = self.settings.updated(values)
+            settings = self.settings.updated({**given, **self._fixed})
         except BadSetting as error:
             self.explain(str(error), types.MessageType.Warning)
             return
@@ -225,7 +229,7 @@ class FrostlineServer(LanguageServer):
         self._roots = tuple(path for uri in folders if (path := _path(uri)))
         self.__dict__.pop("_exclusions", None)
         options = params.initialization_options
-        self.change_settings(_as_dict(options))
+        self.change_settings(options)
 
     # --- to the editor --------------------------------------------------------------------------
 
@@ -315,7 +319,9 @@ def decoded(params: object, kind: type[ext.Wire]) -> Any:
 def _worker_for(settings: Settings, on_status: Callable[[wire.Status], None]) -> WorkerFace:
     kind, _, rest = settings.worker.partition(":")
     if kind == "scripted":
-        return ScriptedWorker(read_script(Path(rest)), on_status, pause=0.15)
+        recording = read_script(Path(rest))
+        scripts = [Script(run) for run in recording.runs]
+        return ScriptedWorker(scripts, on_status, pause=recording.pause_ms / 1000)
     if kind:
         raise BadSetting("setting 'worker' must be empty or scripted:FILE")
     return WorkerClient(settings, on_status)
@@ -327,17 +333,8 @@ def _another_worker(before: Settings, after: Settings) -> bool:
 
 
 def _declares_extension(experimental: Any) -> bool:
-    offered = _as_dict(experimental).get("frostline")
-    return _as_dict(offered).get("version") == ext.VERSION
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    """Return a JSON object as a dict; pygls gives untyped ones as named tuples."""
-    if isinstance(value, dict):
-        return value
-    if hasattr(value, "_asdict"):
-        return dict(value._asdict())
-    return {}
+    offered = convert.json_object(experimental).get("frostline")
+    return convert.json_object(offered).get("version") == ext.VERSION
 
 
 def _path(uri: str) -> str | None:
@@ -345,20 +342,27 @@ def _path(uri: str) -> str | None:
     return unquote(parts.path) if parts.scheme == "file" else None
 
 
-def build(settings: Settings, worker: WorkerFactory | None = None) -> FrostlineServer:
-    """Return a server with all features."""
+def build(
+    settings: Settings,
+    worker: WorkerFactory | None = None,
+    fixed: Mapping[str, object] | None = None,
+) -> FrostlineServer:
+    """Return a server with all features; what the editor sets does not change `fixed`."""
     from frostline.lsp.features import accept, complete, inline, rewrite, status
 
-    server = FrostlineServer(settings, worker)
+    server = FrostlineServer(settings, worker, fixed)
     for feature in (accept, complete, inline, rewrite, status):
         feature.register(server)
     return server
 
 
-def run(settings: Settings, log: Path | None = None) -> None:
+def run(
+    settings: Settings, fixed: Mapping[str, object] | None = None, log: Path | None = None
+) -> None:
     """Serve one editor on standard input and output until it says exit.
 
     Args:
+        fixed: settings of the command line, which the editor's do not change.
         log: file for what goes on; without one, what went wrong is written to standard error.
     """
     handler = logging.FileHandler(log) if log else logging.StreamHandler(sys.stderr)
@@ -367,5 +371,5 @@ def run(settings: Settings, log: Path | None = None) -> None:
     logging.basicConfig(handlers=[handler], level=level, format=form)
     # pygls logs whole messages, which hold the user's text.
     logging.getLogger("pygls").setLevel(logging.ERROR)
-    server = build(settings)
+    server = build(settings, fixed=fixed)
     server.start_io()

@@ -2,8 +2,9 @@
 
 It has the client's face, so demos, tests and bug reports run the real server on it. A script is
 canvases as text, one list for each gap: `░` is a slot still open, the last canvas is the final text.
-What two canvases in a row have in common at the same place is shown as stable. Recorded runs
-(`fixtures/replays`) are lists of the wire's own messages and play the same way.
+What two canvases in a row have in common at the same place is shown as stable. A script for one gap
+serves every gap of its request. Recorded runs
+are played the same way.
 """
 
 from __future__ import annotations
@@ -71,11 +72,14 @@ class ScriptedWorker:
         if script.failed is not None:
             raise WorkerRefused(*script.failed)
         gaps = [part for part in request.segments if isinstance(part, wire.Gap)]
-        if len(gaps) != len(script.canvases):
+        canvases = script.canvases
+        if len(canvases) == 1:
+            canvases *= len(gaps)
+        if len(gaps) != len(canvases):
             raise WorkerRefused(
                 "script", f"the script has {len(script.canvases)} gaps, not {len(gaps)}"
             )
-        count = max(map(len, script.canvases), default=0)
+        count = max(map(len, canvases), default=0)
         ended = False
         try:
             for step in range(count):
@@ -85,8 +89,7 @@ class ScriptedWorker:
                 if script.lost_after == step:
                     raise WorkerLost("the model worker stopped; ask again")
                 drafts = tuple(
-                    _draft(gap.id, canvases, step)
-                    for gap, canvases in zip(gaps, script.canvases, strict=True)
+                    _draft(gap.id, texts, step) for gap, texts in zip(gaps, canvases, strict=True)
                 )
                 self.steps_given += 1
                 yield wire.Step(request.id, step + 1, count, drafts)
@@ -95,8 +98,8 @@ class ScriptedWorker:
                 request.id,
                 "converged" if script.converged else "budget",
                 tuple(
-                    wire.GapText(gap.id, canvases[-1], OPEN not in canvases[-1], 0.9)
-                    for gap, canvases in zip(gaps, script.canvases, strict=True)
+                    wire.GapText(gap.id, texts[-1], OPEN not in texts[-1], 0.9)
+                    for gap, texts in zip(gaps, canvases, strict=True)
                 ),
                 wire.Figures(steps=count, forwards=count, regret=0.0),
             )
@@ -147,14 +150,25 @@ def _draft(gap: int, canvases: Sequence[str], step: int) -> wire.GapDraft:
     return wire.GapDraft(gap, tuple(pieces))
 
 
-def read_script(path: Path) -> list[Script]:
-    """Return the scripts of a JSON file: a list of lists (requests) of lists (gaps) of canvases.
+class Recording(msgspec.Struct, frozen=True):
+    """A script as a JSON file has it.
+
+    Attributes:
+        runs: for each request, for each gap, its canvases.
+        pause_ms: between two steps; the default is a pace that an eye can follow.
+    """
+
+    runs: tuple[tuple[tuple[str, ...], ...], ...]
+    pause_ms: float = 150.0
+
+
+def read_script(path: Path) -> Recording:
+    """Return the script in a JSON file.
 
     Raises:
         BadSetting: the file is not there or holds something else.
     """
     try:
-        runs = msgspec.json.decode(path.read_bytes(), type=list[list[list[str]]])
+        return msgspec.json.decode(path.read_bytes(), type=Recording)
     except (OSError, msgspec.MsgspecError) as error:
         raise BadSetting(f"{path} is no script of steps: {error}") from error
-    return [Script(tuple(tuple(gap) for gap in run)) for run in runs]

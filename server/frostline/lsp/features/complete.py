@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lsprotocol import types
 
 from frostline.lsp import convert
@@ -22,9 +20,8 @@ def register(server: FrostlineServer) -> None:
 
     @server.feature(types.COMPLETION_ITEM_RESOLVE)
     async def resolve(item: types.CompletionItem) -> types.CompletionItem:
-        data: Any = item.data
-        draft = getattr(data, "draft", None) or (data or {}).get("draft", "")
-        language = getattr(data, "language", "") or ""
+        data = convert.json_object(item.data)
+        draft, language = data.get("draft", ""), data.get("language", "")
         item.documentation = types.MarkupContent(
             types.MarkupKind.Markdown, f"```{language}\n{draft}\n```"
         )

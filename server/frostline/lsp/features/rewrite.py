@@ -74,7 +74,7 @@ def register(server: FrostlineServer) -> None:
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve(action: types.CodeAction) -> types.CodeAction:
-        asked = decoded(_json(action.data), Asked)
+        asked = decoded(convert.json_values(action.data), Asked)
         result = await _drafted(server, asked)
         if isinstance(result, Refusal):
             server.explain(result.message)
@@ -97,7 +97,7 @@ _COMMANDS: dict[str, ext.IntentName] = {
 
 def _command(server: FrostlineServer, intent: ext.IntentName) -> Any:
     async def command(arguments: Any) -> Any:
-        given = _json(arguments)
+        given = convert.json_values(arguments)
         asked = decoded({"intent": intent, **(given if isinstance(given, dict) else {})}, Asked)
         return await _run_command(server, asked)
 
@@ -245,12 +245,3 @@ def _apart(document: Document, spans: Sequence[Span]) -> list[Span]:
         else:
             result.append(span)
     return result
-
-
-def _json(value: Any) -> Any:
-    """Return JSON values for what pygls gives as nested named tuples."""
-    if hasattr(value, "_asdict"):
-        return {name: _json(one) for name, one in value._asdict().items()}
-    if isinstance(value, list | tuple):
-        return [_json(one) for one in value]
-    return value

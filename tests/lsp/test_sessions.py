@@ -1,0 +1,232 @@
+"""The main job over stdio with the real worker, and the ways in which it ends otherwise."""
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from frostline.cli.client import EditorClient, editor
+from frostline.config import Settings
+from frostline.core.text import Document, Span
+from frostline.lsp import extension as ext
+from lsp.conftest import SERVER, Scripted
+
+pytestmark = pytest.mark.e2e
+
+URI = "file:///nowhere/area.py"
+TEXT = """import math
+
+
+def area(radius):
+    return 3.14 * radius * radius
+
+
+def perimeter(radius):
+    return 2 * math.pi * radius
+"""
+HOLE = Span(TEXT.index("3.14"), TEXT.index("3.14") + len("3.14 * radius * radius"))
+
+
+def opened(client: EditorClient, uri: str = URI) -> Document:
+    return client.open(uri, "python", TEXT)
+
+
+async def ready(client: EditorClient, document: Document, **options: object) -> str:
+    """Return a session that is ready; a small model may need another seed to write what parses."""
+    for seed in range(12):
+        begun = await client.begin(document, HOLE, intent="rewrite", seed=seed, **options)
+        told = await client.state(begun["session"], "ready", "refused")
+        if told["state"] == "ready":
+            return str(begun["session"])
+        assert told["refusal"]["code"] == "unsound", told
+    raise AssertionError("twelve drafts in a row did not parse")
+
+
+async def test_begin_watch_ready_accept(client: EditorClient) -> None:
+    document = opened(client)
+    session = await ready(client, document)
+    shown = client.shown(session)
+    assert len(shown) >= 3
+    assert [one["version"] for one in shown] == [1] * len(shown)
+    assert {piece["state"] for one in shown for piece in one["holes"][0]["pieces"]} >= {
+        "open",
+        "stable",
+    }
+    assert client.buffers[URI].document is document
+    answer = await client.accept(session)
+    (change,) = answer["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 1}
+    after = client.apply(answer["edit"])
+    client.applied(session, after)
+    told = await client.state(session, "committed")
+    assert after.text.startswith(TEXT[: HOLE.start])
+    assert after.text.endswith(TEXT[HOLE.end :])
+    final = "".join(piece["text"] for piece in shown[-1]["holes"][0]["pieces"])
+    assert after.text == TEXT[: HOLE.start] + final + TEXT[HOLE.end :]
+    assert client.undo(URI).text == TEXT
+    for name in ("time_to_first_useful_block_ms", "time_to_complete_ms", "forwards", "regret"):
+        assert told["metrics"][name] is not None
+
+
+async def test_a_change_in_the_hole_makes_the_draft_stale(client: EditorClient) -> None:
+    document = opened(client)
+    session = await ready(client, document)
+    client.type(URI, Span(HOLE.start, HOLE.start + 4), "3.15")
+    answer = await client.accept(session)
+    assert answer["refusal"]["code"] == "stale"
+    told = await client.state(session, "refused")
+    assert told["refusal"]["code"] == "stale"
+
+
+async def test_several_holes_are_one_edit(client: EditorClient) -> None:
+    text = "def move(point, dx, dy):\n    point.x += 0\n    point.y += 0\n"
+    document = client.open(URI, "python", text)
+    first, second = (text.index("0"), text.rindex("0"))
+    spans = Span(first, first + 1), Span(second, second + 1)
+    for seed in range(12):
+        begun = await client.begin(document, *spans, seed=seed)
+        told = await client.state(begun["session"], "ready", "refused")
+        if told["state"] == "ready":
+            break
+    assert len(client.shown(begun["session"])[-1]["holes"]) == 2
+    answer = await client.accept(begun["session"])
+    after = client.apply(answer["edit"])
+    assert len(client.buffers[URI].undo) == 1
+    assert after.text.startswith("def move(point, dx, dy):\n    point.x += ")
+    assert "\n    point.y += " in after.text
+
+
+async def test_reject_leaves_everything_as_it_was(client: EditorClient) -> None:
+    document = opened(client)
+    begun = await client.begin(document, HOLE)
+    await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
+    await client.extension(ext.REJECT, ext.Reject(session=begun["session"]))
+    told = await client.state(begun["session"], "cancelled")
+    assert "refusal" not in told
+    assert client.buffers[URI].document is document
+    # The next one is not in its way.
+    assert await ready(client, document)
+
+
+async def test_a_newer_begin_replaces_the_older(client: EditorClient) -> None:
+    document = opened(client)
+    first = await client.begin(document, HOLE)
+    second = await client.begin(document, HOLE)
+    told = await client.state(first["session"], "cancelled")
+    assert told["refusal"]["code"] == "replaced"
+    assert (await client.state(second["session"], "ready", "refused"))["session"] == second[
+        "session"
+    ]
+
+
+async def test_a_killed_worker_is_told_and_the_next_request_works(client: EditorClient) -> None:
+    document = opened(client)
+    await ready(client, document)
+    status = await client.extension(ext.STATUS, {})
+    assert status["worker"] in ("ready", "busy")
+    begun = await client.begin(document, HOLE, length=200)
+    await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
+    for worker in _workers():
+        worker.send_signal(signal.SIGKILL)
+    told = await client.state(begun["session"], "refused")
+    assert told["refusal"]["code"] == "lost"
+    await client.told(ext.STATUS, lambda told: told["worker"] == "lost")
+    assert client.buffers[URI].document is document
+    assert await ready(client, document)
+
+
+async def test_the_file_is_safe_when_the_server_is_killed(client: EditorClient) -> None:
+    document = opened(client)
+    begun = await client.begin(document, HOLE, length=100)
+    await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
+    client.process.kill()
+    await client.process.wait()
+    assert client.buffers[URI].document is document
+    assert client.buffers[URI].undo == []
+
+
+async def test_a_draft_commits_itself_when_that_is_asked_for(scripted: Scripted) -> None:
+    async with scripted([[["░", "1 + 1"]]]) as client:
+        document = client.open(URI, "python", "x = 0\n")
+        begun = await client.begin(document, Span(4, 5), commit="converged")
+        await client.state(begun["session"], "committed")
+        assert client.buffers[URI].document.text == "x = 1 + 1\n"
+        assert [method for method, _ in client.asked if "applyEdit" in method] == [
+            "workspace/applyEdit"
+        ]
+        assert len(client.buffers[URI].undo) == 1
+
+
+async def test_pin_keeps_what_is_pinned(scripted: Scripted) -> None:
+    async with scripted([[["price * 2"]], [["+ 1"]]]) as client:
+        document = client.open(URI, "python", "x = 0\n")
+        begun = await client.begin(document, Span(4, 5))
+        await client.state(begun["session"], "ready")
+        await client.extension(ext.PIN, ext.Pin(session=begun["session"], hole=0, span=(0, 6)))
+        await client.told(
+            ext.PROVISIONAL,
+            lambda shown: [piece["text"] for piece in shown["holes"][0]["pieces"]] == ["price + 1"],
+        )
+
+
+async def test_excluded_files_never_reach_the_worker(scripted: Scripted) -> None:
+    async with scripted([[["x"]]]) as client:
+        document = client.open("file:///nowhere/.env", "python", "KEY = 1\n")
+        begun = await client.begin(document, Span(6, 7))
+        assert begun["refusal"]["code"] == "excluded"
+        assert ".env" in begun["refusal"]["message"]
+        assert client.heard == []
+
+
+async def test_switched_off_means_that_no_worker_is_even_started() -> None:
+    settings = Settings(enabled=False, threads=3)  # a worker of its own, which nobody else starts
+    async with editor(settings, *SERVER, patience_s=60) as client:
+        document = opened(client)
+        begun = await client.begin(document, HOLE)
+        assert begun["refusal"]["code"] == "off"
+        answer = await client.request(
+            "textDocument/inlineCompletion",
+            {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}},
+        )
+        assert not answer.items
+        assert not any("--threads 3" in " ".join(worker.cmdline()) for worker in _workers())
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({}, "textDocument"),
+        ({"textDocument": {"uri": URI}, "holes": "all"}, "holes"),
+        ({"textDocument": {"uri": URI}, "holes": [], "intent": "guess"}, "intent"),
+    ],
+)
+async def test_a_wrong_request_is_answered_with_what_is_wrong(
+    scripted: Scripted, params: dict, words: str
+) -> None:
+    async with scripted([]) as client:
+        with pytest.raises(Exception, match=words):
+            await client.extension(ext.BEGIN, params)
+
+
+async def test_places_that_are_not_there_are_answered(scripted: Scripted) -> None:
+    async with scripted([[["x"]]]) as client:
+        missing = Document.of("file:///nowhere/else.py", 1, "python", "x")
+        assert (await client.begin(missing, Span(0, 1)))["refusal"]["code"] == "closed"
+        document = client.open(URI, "python", "x = 1\n")
+        older = Document.of(URI, 0, "python", "x = 1\n")
+        assert (await client.begin(older, Span(4, 5)))["refusal"]["code"] == "stale"
+        assert (await client.begin(document))["refusal"]["code"] == "nothing"
+        overlapping = await client.begin(document, Span(2, 5), Span(4, 5))
+        assert overlapping["refusal"]["code"] == "overlap"
+        assert (await client.accept("s99"))["refusal"]["code"] == "unknown"
+
+
+def _workers() -> list[psutil.Process]:
+    runtime = os.environ["FROSTLINE_RUNTIME_DIR"]
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = process.info["cmdline"] or ()
+        if process.info["status"] != psutil.STATUS_ZOMBIE and "worker" in line:
+            found += [process] if any(runtime in part for part in line) else []
+    return found
