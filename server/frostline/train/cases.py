@@ -102,6 +102,7 @@ def expressions(text: str, rng: Rng) -> list[Cut]:
         for one in ast.walk(tree)
         if isinstance(one, ast.JoinedStr)
         for part in ast.walk(one)
+        if part is not one
     }
     found = []
     for node in ast.walk(tree):

@@ -85,6 +85,8 @@ def expression(text: str, lines: list[Cut], rng: Rng) -> Cut | None:
         return None
     first = starts[int(rng.integers(len(starts)))]
     ends = _ends(text, parts, first)
+    if not ends:
+        return None
     last = ends[int(rng.integers(len(ends)))]
     return Cut(parts[first].start, parts[last].end)
 
@@ -97,7 +99,7 @@ def _ends(text: str, parts: list[Cut], first: int) -> list[int]:
     """Return the atoms at which an expression that begins at `first` may end."""
     ends: list[int] = []
     depth = 0
-    for at in range(first, min(first + 12, len(parts))):
+    for at in range(first, min(first + 16, len(parts))):
         sign = text[parts[at].start]
         if sign in _OPEN and parts[at].end - parts[at].start == 1:
             depth += 1
@@ -109,7 +111,7 @@ def _ends(text: str, parts: list[Cut], first: int) -> list[int]:
             break
         if depth == 0 and (sign in _CLOSE or _begins(sign)):
             ends.append(at)
-    return ends or [first]
+    return ends
 
 
 def rest_of_line(text: str, lines: list[Cut], rng: Rng) -> Cut | None:

@@ -28,7 +28,8 @@ class Rates:
 
 def rate(step: int, progress: float, rates: Rates) -> float:
     """Return the factor of the learning rates: warm-up, one, then linear to zero."""
-    warm = min((step + 1) / rates.warm_up, 1.0)
+    # A run of a minute has few steps: it warms up over a twentieth of itself at most.
+    warm = min(max((step + 1) / rates.warm_up, progress / 0.05), 1.0)
     return warm * min((1.0 - progress) / rates.decay, 1.0) if rates.decay else warm
 
 

@@ -1,0 +1,120 @@
+"""From nothing to weights: they learn, they are the same again, they go on, the product loads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from frostline.errors import BadPlace
+from frostline.models import registry
+from frostline.models.tokens import Tokens
+from frostline.train import data, passes, run
+from frostline.train.objective import Questions, Recipe
+
+
+def questions_for(folder: Path) -> Questions:
+    """Questions on source text that is not in the standard library: these tests and the recipe."""
+    tokens = Tokens(folder)
+    texts = [Path(module.__file__).read_text("utf-8") for module in (data, passes, run)]
+    ids = [one for text in texts for one in (3, *tokens.encode(text))]
+    return Questions(np.asarray(ids, dtype=np.uint16), tokens, Recipe())
+
+
+def loss_of(model, questions: Questions, kind: str) -> float:
+    rng = np.random.default_rng(7)
+    with torch.no_grad():
+        return float(passes.loss(model.eval(), questions.batch(kind, 24, 96, rng)))
+
+
+@pytest.mark.parametrize("kind", ["holes", "scattered", "left"])
+def test_a_minute_of_training_lowers_the_loss(trained: Path, kind: str):
+    config = json.loads((trained / "config.json").read_text())
+    fresh = passes.new(config, seed=0)
+    learnt = passes.load(trained / "config.json", trained / "model.safetensors")
+    questions = questions_for(trained)
+    assert loss_of(learnt, questions, kind) < loss_of(fresh, questions, kind) - 0.7
+
+
+def test_the_same_seed_gives_the_same_weights_also_when_stopped_between(
+    command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    out = tmp_path / "again"
+    step = run.Run.step
+
+    def stopping_step(self: run.Run) -> run.Report:
+        report = step(self)
+        if self.position.step == 25:
+            raise KeyboardInterrupt
+        return report
+
+    monkeypatch.setattr(run.Run, "step", stopping_step)
+    monkeypatch.setattr(run, "train", saves_every_step(run.train))
+    with pytest.raises(KeyboardInterrupt):
+        command("--tiny", "--steps", "60", "--out", str(out))
+    monkeypatch.undo()
+    assert command("--resume", "--out", str(out)) == 0
+    first, second = (load_file(one / "model.safetensors") for one in (trained, out))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def saves_every_step(train):
+    """Return `train` with no time at all between two checkpoints."""
+    from dataclasses import replace
+
+    return lambda one, plan, out, tell: train(one, replace(plan, every=0.0), out, tell)
+
+
+def test_the_product_loads_what_was_trained(trained: Path):
+    backend = registry.load(str(trained), "cpu")
+    assert backend.spec.shift == 1
+    assert backend.spec.pad == 2
+    assert backend.vocabulary == 1024
+
+
+def test_weights_are_fp16_and_the_form_is_that_of_the_embedded_model(trained: Path):
+    tensors = load_file(trained / "model.safetensors")
+    assert {one.dtype for one in tensors.values()} == {torch.float16}
+    assert "lm_head.weight" not in tensors
+    form = json.loads((trained / "frostline.json").read_text())
+    embedded = registry.folder_of("embedded") / "frostline.json"
+    if embedded.is_file():
+        assert form == json.loads(embedded.read_text())
+
+
+def test_a_longer_run_goes_on_from_the_stable_phase(command, trained: Path, tmp_path: Path):
+    import shutil
+
+    out = tmp_path / "longer"
+    shutil.copytree(trained, out)
+    stable = json.loads((out / "stable" / "state.json").read_text())
+    assert command("--resume", "--steps", "64", "--out", str(out)) == 0
+    state = json.loads((out / "checkpoint" / "state.json").read_text())
+    assert stable["step"] < 60
+    assert state["step"] == 64
+    per_step = state["tokens"] // state["step"]
+    assert state["tokens"] == 64 * per_step
+
+
+def test_weights_can_be_trained_on(command, trained: Path, tmp_path: Path):
+    out = tmp_path / "on"
+    assert command("--tiny", "--steps", "3", "--from", str(trained), "--out", str(out)) == 0
+    assert (out / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
+
+
+def test_what_cannot_be_is_said(command, trained: Path, tmp_path: Path):
+    with pytest.raises(BadPlace, match="holds a run already"):
+        command("--tiny", "--out", str(trained))
+    with pytest.raises(BadPlace, match="there is no run"):
+        command("--resume", "--out", str(tmp_path))
+
+
+def test_the_card_says_what_was_learnt_from(trained: Path):
+    card = (trained / "CARD.md").read_text()
+    assert "standard library" in card
+    assert "0.2 M parameters" in card
