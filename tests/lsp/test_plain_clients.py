@@ -158,8 +158,7 @@ async def code_actions(client: EditorClient, span: Span) -> list:
 
 async def command(client: EditorClient, name: str, **arguments: object) -> dict:
     range = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
-    params = types.ExecuteCommandParams(name, [{"uri": URI, "range": range, **arguments}])
-    return await client.extension(types.WORKSPACE_EXECUTE_COMMAND, params)
+    return await client.command(name, {"uri": URI, "range": range, **arguments})
 
 
 async def test_a_command_commits_with_one_apply_edit(scripted: Scripted) -> None:

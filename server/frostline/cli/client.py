@@ -157,6 +157,11 @@ class EditorClient:
         answer = await self.request(method, body)
         return convert.json_values(answer) or {}
 
+    async def command(self, name: str, *arguments: object) -> dict[str, Any]:
+        """Return the answer to a command as JSON values."""
+        params = types.ExecuteCommandParams(name, list(arguments))
+        return await self.extension(types.WORKSPACE_EXECUTE_COMMAND, params)
+
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""
         self._client.protocol.notify(method, params)

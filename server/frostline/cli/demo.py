@@ -270,6 +270,12 @@ async def _draft(
 
     client.watch = heard
     watching = asyncio.create_task(stage.watch(queue))
+    # Loading is a state of its own, and the numbers are those of denoising.
+    await client.command("frostline.load")
+    await client.told(
+        ext.STATUS,
+        lambda told: told["worker"] in ("ready", "busy", "lost") or bool(told.get("message")),
+    )
     name, tries, told = "", 0, dict[str, Any]()
     for tries in range(1, MOST_TRIES + 1):
         begun = await client.begin(
