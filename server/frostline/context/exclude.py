@@ -236,7 +236,7 @@ def _read_gitignore(path: Path, mtime_ns: int, size: int) -> GitIgnoreSpec | Non
         text = path.read_text("utf-8", "replace")
     except OSError:
         return None
-    return GitIgnoreSpec.from_lines(filter(_is_pattern, text.splitlines()))
+    return GitIgnoreSpec.from_lines(filter(_is_pattern, text.split("\n")))
 
 
 def _is_pattern(line: str) -> bool:

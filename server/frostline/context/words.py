@@ -43,6 +43,7 @@ def word_end(text: str, offset: int, language: str = "") -> int:
 
 
 def is_blank(text: str) -> bool:
+    """Return True when the text holds nothing but blanks."""
     return not text.strip(BLANK)
 
 
