@@ -112,6 +112,9 @@ async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
     document = server.documents.get(asked.uri)
     if document is None:
         return convert.plain(ext.Accepted(refusal=convert.told(Refusal.CLOSED)))
+    if asked.version not in (None, document.version):
+        server.explain(Refusal.STALE.message)
+        return convert.plain(ext.Accepted(refusal=convert.told(Refusal.STALE)))
     if (barred := server.driver.barred(document)) is not None:
         server.explain(barred[1])
         return convert.plain(ext.Accepted(refusal=convert.told(*barred)))
@@ -224,9 +227,7 @@ def _action(
     if server.can("text_document", "code_action", "resolve_support"):
         action.data = convert.plain(asked)
     else:
-        command = next(
-            name for name, one in _COMMANDS.items() if one == intent or intent == "repair"
-        )
+        command = next(name for name, one in _COMMANDS.items() if one == intent)
         action.command = types.Command(title, command, arguments=[convert.plain(asked)])
     return action
 
