@@ -7,6 +7,7 @@ read through a memory map, so its size is no matter of memory, and can be carrie
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import time
 import zipfile
@@ -167,6 +168,13 @@ def open_shard(path: Path) -> Shard:
     """Return the shard at `path`."""
     values: dict[str, Any] = json.loads(path.with_suffix(".json").read_text("utf-8"))
     return Shard(np.memmap(path, dtype="<u2", mode="r"), Facts(**values))
+
+
+def texts_of(shard: Shard, tokens: Tokens) -> Iterator[str]:
+    """Yield the text of each file in a shard, to see what was learnt."""
+    begins = np.append(np.flatnonzero(shard.ids == BEGIN), len(shard.ids))
+    for start, end in itertools.pairwise(begins.tolist()):
+        yield tokens.spell(shard.ids[start + 1 : end].tolist()).decode()
 
 
 def fingerprint(tokens: Tokens) -> int:
