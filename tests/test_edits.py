@@ -3,7 +3,7 @@ tests/lsp/test_cases.py."""
 
 import pytest
 
-from frostline.core.barrier import Refusal
+from frostline.core.barrier import Refused
 from harness import cases
 from harness.core_door import CoreDoor
 
@@ -16,8 +16,8 @@ def test_case(case: cases.Case) -> None:
     for line in case.do:
         door.do(line)
     if case.refused is not None:
-        assert isinstance(door.answer, Refusal), case.prose
-        assert door.answer.code == case.refused, case.prose
+        assert isinstance(door.answer, Refused), case.prose
+        assert door.answer.refusal.code == case.refused, case.prose
     if case.after is not None:
         assert door.document is not None
         assert door.document.text == case.after, case.prose

@@ -60,7 +60,14 @@ def calls(path: Path) -> set[str]:
 
 
 def test_no_remote_code_and_no_pickle() -> None:
-    forbidden = {"eval", "exec", "torch.load", "pickle.load", "pickle.loads", "trust_remote_code=True"}
+    forbidden = {
+        "eval",
+        "exec",
+        "torch.load",
+        "pickle.load",
+        "pickle.loads",
+        "trust_remote_code=True",
+    }
     assert {path: calls(path) & forbidden for path in SOURCES if calls(path) & forbidden} == {}
 
 

@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 from frostline.errors import BadSetting
 
 EMBEDDED = "embedded"
+RISKS = ("deletes", "protected", "large", "unverified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,10 @@ class Settings:
         max_file_bytes: files above are left alone.
         exclude: globs, as in .gitignore, of files that the model must never see.
         respect_gitignore: whether files that git ignores are left alone too.
+        max_edit_chars: an edit that changes more characters is refused.
+        large_edit_chars: an edit that changes more characters waits for the user.
+        protected: globs, as in .gitignore, of files whose edits wait for the user.
+        risks: what makes an edit wait for the user: deletes, protected, large, unverified.
     """
 
     enabled: bool = True
@@ -64,6 +69,10 @@ class Settings:
     max_file_bytes: int = 4 * 1024 * 1024
     exclude: tuple[str, ...] = ()
     respect_gitignore: bool = True
+    max_edit_chars: int = 200_000
+    large_edit_chars: int = 4_000
+    protected: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ("deletes", "protected", "large")
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -72,6 +81,8 @@ class Settings:
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise BadSetting(f"setting {name!r} must lie between {low:g} and {high:g}")
+        if not set(self.risks) <= set(RISKS):
+            raise BadSetting(f"setting 'risks' may hold: {', '.join(RISKS)}")
 
     def updated(self, values: Mapping[str, Any]) -> Settings:
         """Return the settings with `values` (by their names, snake_case or camelCase) on top.
@@ -105,6 +116,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "inline_ms": (0, 600_000),
     "idle_s": (0, 10**9),
     "max_file_bytes": (0, 10**12),
+    "max_edit_chars": (0, 10**9),
+    "large_edit_chars": (0, 10**9),
 }
 _KINDS: dict[str, Any] = get_type_hints(Settings)
 

@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.core.barrier import Commit, Refusal, check, keeps_frozen
+from frostline.core.barrier import (
+    NO_FINDINGS,
+    Commit,
+    Findings,
+    Refusal,
+    Refused,
+    check,
+    keeps_frozen,
+)
 from frostline.core.provisional import Draft, Piece, PieceState, edits_for
 from frostline.core.regions import Hole, Regions
 from frostline.core.text import Document, Span, TextEdit, apply
@@ -27,36 +35,52 @@ def ask(**changes: object) -> Commit | Refusal:
         "drafts": [draft("price")],
         "settled": True,
         "by_request": True,
-        "breaks_syntax": False,
+        "findings": NO_FINDINGS,
         **changes,
     }
-    return check(**given)
+    given.setdefault("edits", edits_for(DOCUMENT, REGIONS, given["drafts"]))
+    result = check(**given)
+    return result.refusal if isinstance(result, Refused) else result
 
 
 def test_a_sound_draft_is_a_commit() -> None:
     assert ask() == Commit("k", "file:///a.py", 1, (TextEdit(Span(8, 9), "price"),))
 
 
-def test_each_rule_has_its_refusal() -> None:
+def test_each_rule_has_its_refusal_and_the_first_one_answers() -> None:
     newer = Document.of("file:///a.py", 2, "python", TEXT)
     cases: dict[Refusal, dict[str, object]] = {
         Refusal.CLOSED: {"current": None},
         Refusal.INCOMPLETE: {"drafts": [draft("pri", complete=False)]},
         Refusal.UNSTABLE: {"settled": False},
         Refusal.STALE: {"current": newer},
-        Refusal.FROZEN: {"regions": Regions.tile(4, [Hole(Span(1, 2))])},
-        Refusal.UNSOUND: {"breaks_syntax": True},
+        Refusal.FROZEN: {"edits": (TextEdit(Span(0, 5), "sum"),)},
+        Refusal.FORBIDDEN: {"findings": Findings("no", True, "no", "no")},
+        Refusal.UNSOUND: {"findings": Findings("", True, "no", "no")},
         Refusal.APPLIED: {"applied": frozenset({"k"})},
+        Refusal.RISKY: {"findings": Findings(risk="no"), "by_request": False},
     }
     for refusal, changes in cases.items():
         assert ask(**changes) is refusal
-    # In the order of the design: whatever else is wrong, the earlier rule answers.
     everything: dict[str, object] = {}
     for refusal, changes in reversed(cases.items()):
-        if refusal is Refusal.FROZEN:
-            continue  # its regions are of another text, which hides the edit that others need
         everything |= changes
         assert ask(**everything) is refusal
+
+
+def test_a_complaint_of_a_check_is_unsound_and_says_what_it_is() -> None:
+    result = check(
+        "k",
+        DOCUMENT,
+        DOCUMENT,
+        REGIONS,
+        [draft("price")],
+        (),
+        settled=True,
+        by_request=True,
+        findings=Findings(complaint="E1: no"),
+    )
+    assert result == Refused(Refusal.UNSOUND, "E1: no")
 
 
 def test_without_a_request_every_slot_has_to_be_stable() -> None:
@@ -84,7 +108,15 @@ def test_what_is_committed_changes_nothing_frozen(text: str, data: st.DataObject
     regions = Regions.tile(len(text), [Hole(span, multiline=True) for span in spans])
     drafts = [draft(data.draw(TEXTS)) for _ in spans]
     result = check(
-        "k", document, document, regions, drafts, settled=True, by_request=True, breaks_syntax=False
+        "k",
+        document,
+        document,
+        regions,
+        drafts,
+        edits_for(document, regions, drafts),
+        settled=True,
+        by_request=True,
+        findings=NO_FINDINGS,
     )
     assert isinstance(result, Commit)
     after = apply(text, result.edits)

@@ -5,7 +5,10 @@
     -- before.py --             the file; «» mark the holes, ^L stands for a form feed
     -- steps --                 one line a step: the holes' drafts, ¦ between holes, ░ still open,
                                 ⏎ for a line end, ∅ for no text; a blank line starts the next run (a second try)
-    -- do --                    what happens then, one line each; `accept` when there is no section
+    -- do --                    what happens then, one line each; `accept` when there is no section:
+                                accept [line|word|hole|stable|all] [anyway|early], type L:C[-L:C] "x",
+                                hold (no run comes to an end any more), pin START-END, retry, back,
+                                reject, close
     -- after.py --              the file at the end, or
     -- refused --               the code of the refusal
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 from frostline.context import syntax
+from frostline.core import partial
 from frostline.core import session as core
-from frostline.core.barrier import Commit, Refusal
+from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refused
+from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState, edits_for, errors_by_hole
 from frostline.core.regions import Gap, Hole, Regions
 from frostline.core.session import Session
-from frostline.core.text import Change, Document, Encoding, Position
+from frostline.core.text import Change, Document, Encoding, Position, Span, TextEdit
 from harness.cases import Case
 
 
@@ -29,7 +33,8 @@ class CoreDoor:
         regions = Regions.tile(len(case.text), holes)
         self.session = Session("case", self.document, regions)
         self.runs = iter(case.runs)
-        self.answer: Commit | Refusal | None = None
+        self.answer: Commit | Refused | None = None
+        self.held = False
         self.feed(core.Begun())
 
     def feed(self, event: core.Event) -> None:
@@ -42,6 +47,8 @@ class CoreDoor:
 
     def play(self, ask: core.Ask) -> None:
         """Play the next run. A repair opens only part of a hole: it gets what is between the pins."""
+        if self.held:
+            return
         steps = next(self.runs)
         whole = all(hole.parts == (Gap(),) for hole in ask.regions.holes)
         count = sum(isinstance(part, Gap) for hole in ask.regions.holes for part in hole.parts)
@@ -65,26 +72,64 @@ class CoreDoor:
         verb, _, rest = line.partition(" ")
         if verb == "type":
             place, _, text = rest.partition(" ")
-            assert self.document is not None
-            at = Position(*map(int, place.split(":")))
-            change = Change((at, at), json.loads(text))
-            version = self.document.version + 1
-            self.document = self.document.changed(version, [change], Encoding.UTF32)
-            self.feed(core.Edited(self.document))
+            self.type(place, json.loads(text))
         elif verb == "reject":
             self.feed(core.Rejected())
         elif verb == "close":
             self.document = None
             self.feed(core.Closed())
+        elif verb == "pin":
+            start, end = map(int, rest.split("-"))
+            self.feed(core.PinnedDown(0, Span(start, end)))
+        elif verb == "back":
+            self.feed(core.WentBack())
+        elif verb == "retry":
+            self.feed(core.Refined(replace(self.session.wish, seed=1)))
+        elif verb == "hold":
+            self.held = True
         else:
             assert verb == "accept", line
-            self.answer = None
-            self.feed(core.Accepted())
-            if isinstance(self.answer, Commit):
-                assert self.document is not None
-                assert self.answer.version == self.document.version
-                self.document = self.document.replaced(self.document.version + 1, self.answer.edits)
-                self.feed(core.Edited(self.document))
+            self.accept(rest)
+
+    def type(self, place: str, text: str) -> None:
+        """Replace a range, or insert at a place, as an editor says it."""
+        assert self.document is not None
+        ends = [Position(*map(int, end.split(":"))) for end in place.split("-")]
+        change = [Change((ends[0], ends[-1]), text)]
+        edits = self.document.edits_of(change, Encoding.UTF32)
+        self.document = self.document.changed(self.document.version + 1, change, Encoding.UTF32)
+        self.feed(core.Edited(self.document, edits))
+
+    def accept(self, how: str) -> None:
+        words = [word for word in how.split() if word != "early"]
+        scope = Scope(words[0]) if words and words[0] != "anyway" else Scope.ALL
+        self.answer = None
+        self.feed(core.Accepted(scope, findings=self.find(scope), anyway="anyway" in words))
+        if isinstance(self.answer, Commit):
+            assert self.document is not None
+            assert self.answer.version == self.document.version
+            edits = self.answer.edits
+            self.document = self.document.replaced(self.document.version + 1, edits)
+            self.feed(core.Edited(self.document, _one_after_the_other(edits)))
+
+    def find(self, scope: Scope) -> Findings:
+        session = self.session
+        if not session.drafts or self.document is None or session.state.ended:
+            return NO_FINDINGS
+        part = partial.part(
+            session.document, session.regions, session.drafts, scope, None, settled=session.settled
+        )
+        if part is None or scope not in (Scope.ALL, Scope.HOLE):
+            return NO_FINDINGS
+        document = session.document
+        return Findings(
+            breaks_syntax=bool(syntax.breaks(document.text, part.edits, document.language))
+        )
+
+
+def _one_after_the_other(edits: Sequence[TextEdit]) -> tuple[TextEdit, ...]:
+    """Return edits of one text as edits that each see the text the last one left: from the end."""
+    return tuple(sorted(edits, key=lambda edit: edit.span, reverse=True))
 
 
 def _draft(text: str, state: PieceState) -> Draft:

@@ -292,11 +292,15 @@ async def _draft(
         scene.holes = [_span(scene.document, hole["range"]) for hole in begun["holes"]]
         told = await client.state(name, "ready", "refused", "cancelled")
         code = told.get("refusal", {}).get("code")
-        if told["state"] == "ready" or code not in ("unsound", "empty", "incomplete"):
+        if (told["state"] == "ready" and not code) or code not in (
+            "unsound",
+            "empty",
+            "incomplete",
+        ):
             break
     queue.put_nowait(None)
     await watching
-    if told["state"] != "ready" and "refusal" in told and told["refusal"]["code"] != "unsound":
+    if "refusal" in told:
         raise FrostlineError(told["refusal"]["message"])
     return name, tries, told
 

@@ -8,7 +8,7 @@ than that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from frostline.core.regions import Gap, Hole, Pinned, Regions
@@ -181,7 +181,7 @@ def pinned(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
     """
     text = draft.text
     keep = _joined_spans([*spans, *_pinned_spans(hole, text)])
-    return hole.with_parts(_parts(text, keep))
+    return replace(hole, parts=_parts(text, keep), taken="")
 
 
 def reopened(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
@@ -197,17 +197,21 @@ def reopened(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
         reached = min(max(span.end, reached), len(text))
     keep.append(Span(reached, len(text)))
     keep = _joined_spans([*(span for span in keep if len(span)), *_pinned_spans(hole, text)])
-    return hole.with_parts(_parts(text, keep))
+    return replace(hole, parts=_parts(text, keep), taken="")
 
 
 def _pinned_spans(hole: Hole, text: str) -> list[Span]:
-    # The draft's text is the parts in order, so what lies between pins is found from both ends.
+    """Return where the hole's pins lie in what is left of its draft; what is taken is no pin any more."""
+    whole, taken = hole.taken + text, len(hole.taken)
     spans, start = [], 0
     for part in hole.parts:
         if isinstance(part, Pinned):
-            start = text.find(part.text, start)
-            spans.append(Span(start, start + len(part.text)))
-            start += len(part.text)
+            # The draft is the parts in order, so a pin is never ahead of the one before it.
+            start = whole.find(part.text, start)
+            end = start + len(part.text)
+            if end > taken:
+                spans.append(Span(max(start - taken, 0), end - taken))
+            start = end
     return spans
 
 

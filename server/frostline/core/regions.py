@@ -51,6 +51,8 @@ class Hole:
         required: the start of a word left of the cursor that the new text has to continue. It stays
             in the document, outside `span`; the worker gives it back to the model to complete.
         parts: gaps and pinned text that make up the draft, in order.
+        taken: the start of the draft that is in the document already, ahead of `span`: accepted in
+            part, or typed by the user exactly as it was drafted.
     """
 
     span: Span
@@ -58,6 +60,12 @@ class Hole:
     indent: str = ""
     required: str = ""
     parts: tuple[Gap | Pinned, ...] = (Gap(),)
+    taken: str = ""
+
+    @property
+    def gaps(self) -> int:
+        """How many gaps the hole has."""
+        return sum(isinstance(part, Gap) for part in self.parts)
 
     def with_parts(self, parts: Iterable[Gap | Pinned]) -> Hole:
         return replace(self, parts=tuple(parts))

@@ -6,21 +6,30 @@
 
 A pair that is not in the table raises and changes nothing. There is no I/O and no waiting here, and
 no parser: whether a draft breaks the file is part of the event that brings it.
+
+The document of a session is the one that the editor has now. Edits elsewhere move the holes and the
+draft stays; an edit in or beside a hole has it drafted again (`rebase.py` says which is which).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from frostline.core.barrier import Commit, Refusal, check
+from frostline.core import partial
+from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refusal, Refused, check
+from frostline.core.partial import Part, Scope
 from frostline.core.provisional import Draft, composed, pinned, reopened
-from frostline.core.regions import Gap, Regions
-from frostline.core.text import Document, Span, apply
+from frostline.core.rebase import Moved, moved
+from frostline.core.regions import Gap, Hole, Regions
+from frostline.core.text import Document, Span, TextEdit, apply
 
 MAX_REPAIRS = 3
+# After an edit that the model saw, this share of a finished draft is noised again, the least likely
+# tokens first, so what the edit does not touch stays.
+RECHECK_STRENGTH = 0.3
 
 
 class State(Enum):
@@ -79,6 +88,13 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """The request left, and shows the model this stretch of the document."""
+
+    window: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Stepped:
     """The worker took a step; one draft for each gap, in order."""
 
@@ -112,9 +128,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The document has a new version."""
+    """The document has a new version, by these edits, each in the text that the last one left."""
 
     document: Document
+    edits: tuple[TextEdit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +141,22 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The user, or the wish itself, wants the draft in the file."""
+    """The user, or the wish itself, wants the draft or a part of it in the file.
+
+    Attributes:
+        hole: which hole the part is of; None for all, or for the first that has one.
+        findings: what a parser, the disk and the settings say of the result.
+        by_request: a user asked, and so approves what is risky.
+        anyway: the user wants it although it breaks the syntax.
+        key: the client's name for this accept; the same key gives the same answer.
+    """
+
+    scope: Scope = Scope.ALL
+    hole: int | None = None
+    findings: Findings = NO_FINDINGS
+    by_request: bool = True
+    anyway: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +178,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class PinnedDown:
-    """The user froze a span of a hole's draft; the rest is to be denoised again."""
+    """The user froze a span of a hole's draft (code points); the rest is to be denoised again."""
 
     hole: int
     span: Span
@@ -159,8 +191,16 @@ class Refined:
     wish: Wish
 
 
+@dataclass(frozen=True, slots=True)
+class WentBack:
+    """The user wants an earlier draft of the session; 1 is the one before."""
+
+    by: int = 1
+
+
 Event = (
     Begun
+    | Sent
     | Stepped
     | Finished
     | Failed
@@ -172,6 +212,7 @@ Event = (
     | Replaced
     | PinnedDown
     | Refined
+    | WentBack
 )
 
 
@@ -182,12 +223,17 @@ Event = (
 class Ask:
     """Ask the worker to denoise the gaps of `regions`; a run still going is to be stopped first.
 
-    `attempt` counts the runs of this session: a second look at the same gap has to differ.
+    Attributes:
+        attempt: counts the runs of this session.
+        again: the same gap was denoised before, so the draft has to come out different.
+        calm: the user is typing; wait for a pause first.
     """
 
     regions: Regions
     wish: Wish
     attempt: int
+    again: bool = False
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +263,7 @@ class Stop:
 class Answer:
     """The answer to an accept."""
 
-    result: Commit | Refusal
+    result: Commit | Refused
 
 
 Effect = Ask | Show | Tell | Stop | Answer
@@ -228,11 +274,19 @@ class Session:
     """One draft. Immutable: `on` gives the next one.
 
     Attributes:
-        document: the version that the draft is made on.
+        document: the version that the draft is for: the editor's present one.
         regions: what is frozen and what is open in it.
         drafts: one for each hole, empty until the first step.
         attempts: how many runs were asked for.
         repairs: how many of them were for syntax since the user last asked for something.
+        settled: the last run has ended.
+        unsound: the draft breaks the syntax, and no try mended it.
+        stale: the present run is for an edit in or beside a hole; the draft before it is void.
+        changed: the model saw text that the user changed since.
+        window: the stretch of the document that the run was shown.
+        commit: the edit that is on its way, and what stands where once it is made.
+        answers: commits by the client's keys.
+        earlier: drafts of earlier runs, the latest last.
     """
 
     id: str
@@ -245,9 +299,16 @@ class Session:
     repairs: int = 0
     settled: bool = False
     unsound: bool = False
+    stale: bool = False
+    changed: bool = False
+    window: Span | None = None
     refusal: Refusal | None = None
     commit: Commit | None = None
+    part: Part | None = None
+    accepts: int = 0
     applied: frozenset[str] = field(default_factory=frozenset)
+    answers: tuple[tuple[str, Commit], ...] = ()
+    earlier: tuple[tuple[Regions, tuple[Draft, ...]], ...] = ()
 
     def on(self, event: Event) -> tuple[Session, tuple[Effect, ...]]:
         """Return the session after `event`, and what has to be done.
@@ -285,7 +346,9 @@ def _begin(session: Session, _: Begun) -> Outcome:
     return _ask(session, session.regions, session.wish)
 
 
-def _ask(session: Session, regions: Regions, wish: Wish) -> Outcome:
+def _ask(
+    session: Session, regions: Regions, wish: Wish, *, again: bool = False, calm: bool = False
+) -> Outcome:
     asked = replace(
         session,
         regions=regions,
@@ -294,52 +357,103 @@ def _ask(session: Session, regions: Regions, wish: Wish) -> Outcome:
         attempts=session.attempts + 1,
         settled=False,
         unsound=False,
+        changed=False,
+        window=None,
     )
-    effects: tuple[Effect, ...] = (Ask(regions, wish, session.attempts), Tell(State.DRAFTING))
-    return asked, effects
+    return asked, (Ask(regions, wish, session.attempts, again, calm), Tell(State.DRAFTING))
+
+
+def _send(session: Session, event: Sent) -> Outcome:
+    return replace(session, window=event.window), ()
 
 
 def _step(session: Session, event: Stepped) -> Outcome:
     drafts = by_hole(session.regions, event.gaps)
-    return replace(session, drafts=drafts), (Show(event.step, event.steps, drafts),)
+    if not _continues(session, drafts):
+        # What was accepted or typed along is no longer what the model says: it is frozen now.
+        return _ask(session, _opened(session.regions), session.wish)
+    drafts = _rest(session, drafts)
+    after = replace(session, drafts=drafts, stale=False)
+    if session.state is State.COMMITTING:
+        return after, ()
+    return after, (Show(event.step, event.steps, drafts),)
+
+
+def _continues(session: Session, drafts: Sequence[Draft]) -> bool:
+    return all(
+        draft.text.startswith(hole.taken)
+        for hole, draft in zip(session.regions.holes, drafts, strict=True)
+    )
+
+
+def _rest(session: Session, drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """Return the drafts without what is in the document already."""
+    return tuple(
+        partial.without_start(draft, len(hole.taken))
+        for hole, draft in zip(session.regions.holes, drafts, strict=True)
+    )
+
+
+def _opened(regions: Regions) -> Regions:
+    """Return the regions with nothing pinned and nothing taken: whole gaps."""
+    holes = (replace(hole, parts=(Gap(),), taken="") for hole in regions.holes)
+    return regions.with_holes(holes)
 
 
 def _finish(session: Session, event: Finished) -> Outcome:
     drafts = by_hole(session.regions, event.gaps)
-    session = replace(session, drafts=drafts, settled=True)
-    if not any(drafts_text(drafts)) and not any(len(hole.span) for hole in session.regions.holes):
+    if not _continues(session, drafts):
+        return _ask(session, _opened(session.regions), session.wish)
+    taken = any(hole.taken for hole in session.regions.holes)
+    drafts = _rest(session, drafts)
+    session = replace(session, drafts=drafts, settled=True, stale=False)
+    if session.state is State.COMMITTING:
+        return session, ()
+    replaced = any(len(hole.span) for hole in session.regions.holes)
+    if not any(draft.text for draft in drafts) and not replaced:
+        if taken:
+            return replace(session, state=State.COMMITTED), (Tell(State.COMMITTED),)
         return _end(session, State.REFUSED, Refusal.EMPTY)
-    if not all(draft.complete for draft in drafts):
+    if session.changed:
+        return _recheck(session, calm=False)
+    complete = all(draft.complete for draft in drafts)
+    broken = event.broken
+    if not complete:
         # Half a character at the end: nothing of a syntax tree would make sense.
-        event = replace(event, broken=tuple((Span(0, len(draft.text)),) for draft in drafts))
-    if any(event.broken):
-        if session.repairs < MAX_REPAIRS:
-            return _repair(session, event.broken)
-        complete = all(draft.complete for draft in drafts)
-        reason = Refusal.UNSOUND if complete else Refusal.INCOMPLETE
-        return _end(replace(session, unsound=True), State.REFUSED, reason)
-    ready = replace(session, state=State.READY)
-    if session.wish.converged and event.converged:
-        return _commit(ready, by_request=False, tell=(Tell(State.READY),))
-    return ready, (Tell(State.READY),)
+        broken = tuple((Span(0, len(draft.text)),) for draft in drafts)
+    if any(broken) and session.repairs < MAX_REPAIRS and not taken:
+        mended = _repair(session, broken)
+        if mended is not None:
+            return mended
+    if not complete:
+        return _end(session, State.REFUSED, Refusal.INCOMPLETE)
+    session = replace(session, unsound=any(broken), state=State.READY)
+    if session.unsound:
+        return session, (Tell(State.READY, Refusal.UNSOUND),)
+    return session, (Tell(State.READY),)
 
 
-def _repair(session: Session, broken: tuple[tuple[Span, ...], ...]) -> Outcome:
+def _repair(session: Session, broken: tuple[tuple[Span, ...], ...]) -> Outcome | None:
     """Open the slots under the errors and denoise again, wider each time.
 
     First what the parser points at; it often points behind the cause, so then the lines of it; at
-    last the whole of each hole that has an error.
+    last the whole of each hole that has an error. None where everything there is pinned.
     """
     holes = []
     for hole, draft, spans in zip(session.regions.holes, session.drafts, broken, strict=True):
         wider = [_widened(draft.text, span, session.repairs) for span in spans]
         holes.append(reopened(hole, draft, wider))
-    regions = session.regions.with_holes(holes)
-    if not any(isinstance(part, Gap) for hole in regions.holes for part in hole.parts):
-        return _end(replace(session, unsound=True), State.REFUSED, Refusal.UNSOUND)
+    if not any(hole.gaps for hole in holes):
+        return None
     # What stood in the gap is what was wrong with it, so it is no start for the next try.
     wish = replace(session.wish, strength=1.0)
-    return _ask(replace(session, repairs=session.repairs + 1), regions, wish)
+    asked, effects = _ask(
+        replace(session, repairs=session.repairs + 1),
+        session.regions.with_holes(holes),
+        wish,
+        again=True,
+    )
+    return asked, effects
 
 
 def _widened(text: str, span: Span, repairs: int) -> Span:
@@ -352,21 +466,31 @@ def _widened(text: str, span: Span, repairs: int) -> Span:
     return Span(0, len(text))
 
 
+def _recheck(session: Session, *, calm: bool) -> Outcome:
+    """Denoise again what the changed context makes unlikely, with the draft as the start."""
+    holes = [
+        pinned(hole, draft, [])
+        for hole, draft in zip(session.regions.holes, session.drafts, strict=True)
+    ]
+    strength = min(session.wish.strength, RECHECK_STRENGTH)
+    asked, effects = _ask(
+        session,
+        session.regions.with_holes(holes),
+        replace(session.wish, strength=strength),
+        calm=calm,
+    )
+    return replace(asked, wish=session.wish), effects
+
+
 def by_hole(regions: Regions, gaps: tuple[Draft, ...]) -> tuple[Draft, ...]:
     """Return one draft for each hole, from one for each gap."""
     drafts, used = [], 0
     for hole in regions.holes:
-        count = sum(isinstance(part, Gap) for part in hole.parts)
-        drafts.append(composed(hole, gaps[used : used + count]))
-        used += count
+        drafts.append(composed(hole, gaps[used : used + hole.gaps]))
+        used += hole.gaps
     if used != len(gaps):
         raise ValueError(f"{len(gaps)} drafts for {used} gaps")
     return tuple(drafts)
-
-
-def drafts_text(drafts: tuple[Draft, ...]) -> tuple[str, ...]:
-    """Return the text of each draft."""
-    return tuple(draft.text for draft in drafts)
 
 
 def _fail(session: Session, event: Failed) -> Outcome:
@@ -376,24 +500,60 @@ def _fail(session: Session, event: Failed) -> Outcome:
 def _end(
     session: Session, state: State, refusal: Refusal | None = None, message: str = ""
 ) -> Outcome:
-    stop: tuple[Effect, ...] = (
-        () if session.settled or session.state is not State.DRAFTING else (Stop(),)
-    )
+    running = session.state is State.DRAFTING or not session.settled
+    stop: tuple[Effect, ...] = (Stop(),) if running and not session.state.ended else ()
     ended = replace(session, state=state, refusal=refusal)
     return ended, (*stop, Tell(state, refusal, message))
 
 
 def _edit(session: Session, event: Edited) -> Outcome:
-    if event.document.version == session.document.version:
-        return session, ()
-    return _end(session, State.REFUSED, Refusal.STALE)
+    if (along := _typed_along(session, event)) is not None:
+        return along, ()
+    holes = session.regions.holes
+    now = moved(session.document, holes, session.window, event.edits)
+    if not now.holes:
+        return _end(replace(session, document=event.document), State.REFUSED, Refusal.GONE)
+    return _after_edit(session, event.document, now)
+
+
+def _after_edit(session: Session, document: Document, now: Moved) -> Outcome:
+    regions = Regions.tile(len(document), now.holes)
+    here = replace(session, document=document, regions=regions, window=now.window)
+    if not now.kept or now.near:
+        here = replace(here, drafts=here.drafts if now.kept else (), repairs=0)
+        asked, effects = _ask(here, _opened(regions), here.wish, calm=True)
+        return replace(asked, stale=True, earlier=()), effects
+    if now.seen and here.state is State.READY:
+        return _recheck(here, calm=True)
+    return replace(here, changed=here.changed or now.seen), ()
+
+
+def _typed_along(session: Session, event: Edited) -> Session | None:
+    """Return the session after the user typed just what the draft says there, or None."""
+    if len(event.edits) != 1 or not session.drafts or session.stale:
+        return None
+    (edit,) = event.edits
+    holes, drafts = list(session.regions.holes), list(session.drafts)
+    for index, (hole, draft) in enumerate(zip(holes, drafts, strict=True)):
+        here = edit.span == Span(hole.span.start, hole.span.start) and edit.text
+        if here and partial.settled_start(draft).startswith(edit.text):
+            grown = len(edit.text)
+            holes = [
+                replace(other, span=other.span.moved(grown)) if number >= index else other
+                for number, other in enumerate(holes)
+            ]
+            holes[index] = replace(holes[index], taken=hole.taken + edit.text)
+            drafts[index] = partial.without_start(draft, grown)
+            regions = Regions.tile(len(event.document), holes)
+            return replace(session, document=event.document, regions=regions, drafts=tuple(drafts))
+    return None
 
 
 def _edit_committing(session: Session, event: Edited) -> Outcome:
     # The editor's own report of our edit can come before its answer, or after.
     assert session.commit is not None
     if event.document.text == apply(session.document.text, session.commit.edits):
-        return _applied(session, Applied())
+        return _made(session, event.document)
     return _end(session, State.REFUSED, Refusal.STALE)
 
 
@@ -401,29 +561,48 @@ def _close(session: Session, _: Closed) -> Outcome:
     return _end(session, State.REFUSED, Refusal.CLOSED)
 
 
-def _accept_early(session: Session, _: Accepted) -> Outcome:
-    return session, (Answer(Refusal.INCOMPLETE),)
-
-
-def _accept(session: Session, _: Accepted) -> Outcome:
-    return _commit(session, by_request=True)
-
-
-def _commit(session: Session, *, by_request: bool, tell: tuple[Effect, ...] = ()) -> Outcome:
-    result = check(
-        f"{session.id}/{session.attempts}",
-        session.document,
+def _accept(session: Session, event: Accepted) -> Outcome:
+    for key, commit in session.answers:
+        if key == event.key:
+            return session, (Answer(commit),)
+    if session.stale or not session.drafts:
+        refusal = Refusal.STALE if session.stale else Refusal.INCOMPLETE
+        return session, (Answer(Refused(refusal, refusal.message)),)
+    part = partial.part(
         session.document,
         session.regions,
         session.drafts,
+        event.scope,
+        event.hole,
         settled=session.settled,
-        by_request=by_request,
-        breaks_syntax=session.unsound,
+    )
+    if part is None:
+        return session, (Answer(Refused(Refusal.SCOPE, Refusal.SCOPE.message)),)
+    breaks = event.findings.breaks_syntax and not event.anyway
+    result = check(
+        f"{session.id}/{session.accepts}",
+        session.document,
+        session.document,
+        session.regions,
+        part.drafts,
+        part.edits,
+        settled=session.settled or all(draft.stable for draft in part.drafts),
+        by_request=event.by_request,
+        findings=replace(event.findings, breaks_syntax=breaks),
         applied=session.applied,
     )
-    if isinstance(result, Refusal):
-        return session, (*tell, Answer(result))
-    return replace(session, state=State.COMMITTING, commit=result), (*tell, Answer(result))
+    if isinstance(result, Refused):
+        return session, (Answer(result),)
+    answers = (*session.answers, (event.key, result)) if event.key else session.answers
+    committing = replace(
+        session,
+        state=State.COMMITTING,
+        commit=result,
+        part=part,
+        accepts=session.accepts + 1,
+        answers=answers,
+    )
+    return committing, (Answer(result),)
 
 
 def _accept_again(session: Session, _: Accepted) -> Outcome:
@@ -431,19 +610,49 @@ def _accept_again(session: Session, _: Accepted) -> Outcome:
     return session, (Answer(session.commit),)
 
 
-def _accept_late(session: Session, _: Accepted) -> Outcome:
-    if session.state is State.COMMITTED:
-        return session, (Answer(Refusal.APPLIED),)
-    return session, (Answer(session.refusal or Refusal.UNKNOWN),)
+def _accept_late(session: Session, event: Accepted) -> Outcome:
+    for key, commit in session.answers:
+        if key == event.key:
+            return session, (Answer(commit),)
+    committed = session.state is State.COMMITTED
+    refusal = Refusal.APPLIED if committed else session.refusal or Refusal.UNKNOWN
+    return session, (Answer(Refused(refusal, refusal.message)),)
 
 
-def _applied(session: Session, event: Applied) -> Outcome:
+def _apply(session: Session, event: Applied) -> Outcome:
     assert session.commit is not None
     if not event.done:
         return _end(session, State.REFUSED, Refusal.STALE)
+    text = apply(session.document.text, session.commit.edits)
+    document = Document.of(
+        session.document.uri, session.document.version + 1, session.document.language, text
+    )
+    return _made(session, document)
+
+
+def _made(session: Session, document: Document) -> Outcome:
+    """Go on after the edit was made: with what is left of the draft, or to the end."""
+    assert session.commit is not None
+    assert session.part is not None
     applied = session.applied | {session.commit.key}
-    committed = replace(session, state=State.COMMITTED, applied=applied)
-    return committed, (Tell(State.COMMITTED),)
+    session = replace(session, applied=applied, document=document, commit=None)
+    left = session.part.left if session.part is not None else ()
+    if not left:
+        ended = replace(session, state=State.COMMITTED, part=None)
+        stop: tuple[Effect, ...] = () if session.settled else (Stop(),)
+        return ended, (*stop, Tell(State.COMMITTED))
+    drafts = partial.after(session.part, session.drafts) if session.part else session.drafts
+    state = State.READY if session.settled else State.DRAFTING
+    after = replace(
+        session,
+        state=state,
+        regions=Regions.tile(len(document), left),
+        drafts=drafts,
+        part=None,
+        window=None,
+        earlier=(),
+    )
+    return after, (Tell(State.COMMITTED), Tell(state), Show(0, 0, drafts))
 
 
 def _reject(session: Session, _: Rejected) -> Outcome:
@@ -455,26 +664,47 @@ def _replace(session: Session, _: Replaced) -> Outcome:
 
 
 def _pin(session: Session, event: PinnedDown) -> Outcome:
-    holes = list(session.regions.holes)
+    holes = session.regions.holes
     if not session.drafts or not 0 <= event.hole < len(holes):
         return session, (Tell(session.state, Refusal.UNKNOWN),)
-    for index, (hole, draft) in enumerate(zip(holes, session.drafts, strict=True)):
-        holes[index] = pinned(hole, draft, [event.span] if index == event.hole else [])
-    return _again(session, session.regions.with_holes(holes), session.wish)
+    again = [
+        pinned(hole, draft, [event.span] if index == event.hole else [])
+        for index, (hole, draft) in enumerate(zip(holes, session.drafts, strict=True))
+    ]
+    return _again(session, session.regions.with_holes(again), session.wish)
 
 
 def _refine(session: Session, event: Refined) -> Outcome:
-    holes = list(session.regions.holes)
+    holes: Sequence[Hole] = session.regions.holes
     if session.drafts:
         holes = [pinned(hole, draft, []) for hole, draft in zip(holes, session.drafts, strict=True)]
     return _again(session, session.regions.with_holes(holes), event.wish)
 
 
 def _again(session: Session, regions: Regions, wish: Wish) -> Outcome:
-    gaps = any(isinstance(part, Gap) for hole in regions.holes for part in hole.parts)
-    if not gaps:
+    if not any(hole.gaps for hole in regions.holes):
         return session, (Tell(session.state),)
-    return _ask(replace(session, repairs=0), regions, wish)
+    earlier = session.earlier
+    if session.settled:
+        earlier = (*earlier, (session.regions, session.drafts))
+    return _ask(replace(session, repairs=0, earlier=earlier), regions, wish, again=True)
+
+
+def _go_back(session: Session, event: WentBack) -> Outcome:
+    if not 1 <= event.by <= len(session.earlier):
+        return session, (Tell(session.state, Refusal.UNKNOWN),)
+    regions, drafts = session.earlier[-event.by]
+    stop: tuple[Effect, ...] = () if session.settled else (Stop(),)
+    back = replace(
+        session,
+        state=State.READY,
+        regions=regions,
+        drafts=drafts,
+        settled=True,
+        unsound=False,
+        earlier=session.earlier[: -event.by],
+    )
+    return back, (*stop, Show(0, 0, drafts), Tell(State.READY))
 
 
 def _ignore(session: Session, _: Event) -> Outcome:
@@ -489,25 +719,36 @@ _D, _R, _C = State.DRAFTING, State.READY, State.COMMITTING
 
 MOVES: dict[tuple[State, type[Any]], Move] = {
     (_D, Begun): Move(_to(_D), _begin),
+    (_D, Sent): Move(_to(_D), _send),
     (_D, Stepped): Move(_to(_D), _step),
-    (_D, Finished): Move(_to(_D, _R, _C, State.REFUSED), _finish),
+    (_D, Finished): Move(_to(_D, _R, State.REFUSED, State.COMMITTED), _finish),
     (_D, Failed): Move(_to(State.REFUSED), _fail),
     (_D, Edited): Move(_to(_D, State.REFUSED), _edit),
     (_D, Closed): Move(_to(State.REFUSED), _close),
-    (_D, Accepted): Move(_to(_D), _accept_early),
+    (_D, Accepted): Move(_to(_D, _C), _accept),
     (_D, Rejected): Move(_to(State.CANCELLED), _reject),
     (_D, Replaced): Move(_to(State.CANCELLED), _replace),
     (_D, PinnedDown): Move(_to(_D), _pin),
     (_D, Refined): Move(_to(_D), _refine),
-    (_R, Edited): Move(_to(_R, State.REFUSED), _edit),
+    (_D, WentBack): Move(_to(_D, _R), _go_back),
+    # An answer to a commit that was already taken for made, or was given up.
+    (_D, Applied): Move(_to(_D), _ignore),
+    (_R, Applied): Move(_to(_R), _ignore),
+    (_R, Edited): Move(_to(_R, _D, State.REFUSED), _edit),
     (_R, Closed): Move(_to(State.REFUSED), _close),
     (_R, Accepted): Move(_to(_R, _C), _accept),
     (_R, Rejected): Move(_to(State.CANCELLED), _reject),
     (_R, Replaced): Move(_to(State.CANCELLED), _replace),
     (_R, PinnedDown): Move(_to(_D, _R), _pin),
     (_R, Refined): Move(_to(_D, _R), _refine),
-    (_C, Applied): Move(_to(State.COMMITTED, State.REFUSED), _applied),
-    (_C, Edited): Move(_to(State.COMMITTED, State.REFUSED), _edit_committing),
+    (_R, WentBack): Move(_to(_R), _go_back),
+    # The rest goes on being denoised while a part of it is on its way into the file.
+    (_C, Sent): Move(_to(_C), _send),
+    (_C, Stepped): Move(_to(_C, _D), _step),
+    (_C, Finished): Move(_to(_C, _D), _finish),
+    (_C, Failed): Move(_to(State.REFUSED), _fail),
+    (_C, Applied): Move(_to(State.COMMITTED, State.REFUSED, _R, _D), _apply),
+    (_C, Edited): Move(_to(State.COMMITTED, State.REFUSED, _R, _D), _edit_committing),
     (_C, Closed): Move(_to(State.REFUSED), _close),
     (_C, Accepted): Move(_to(_C), _accept_again),
     # The edit is on its way: what the user wants now is an undo in the editor.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -219,6 +219,20 @@ class Document:
             document = document._changed_once(version, change, encoding)
         return document if changes else self._with_lines(version, self.lines, kept=len(self.lines))
 
+    def edits_of(self, changes: Sequence[Change], encoding: Encoding) -> tuple[TextEdit, ...]:
+        """Return the changes as edits, each in terms of the text that the one before it left."""
+        document, edits = self, []
+        for change in changes:
+            edits.append(document._edit_of(change, encoding))
+            document = document._changed_once(document.version, change, encoding)
+        return tuple(edits)
+
+    def _edit_of(self, change: Change, encoding: Encoding) -> TextEdit:
+        if change.range is None:
+            return difference(self.text, change.text)
+        first, second = (self.offset(place, encoding) for place in change.range)
+        return TextEdit(Span(min(first, second), max(first, second)), change.text)
+
     def _changed_once(self, version: int, change: Change, encoding: Encoding) -> Document:
         if change.range is None:
             return Document.of(self.uri, version, self.language, change.text)
@@ -252,6 +266,27 @@ class Document:
     def replaced(self, version: int, edits: Iterable[TextEdit]) -> Document:
         """Return the document after edits that all refer to this version and do not overlap."""
         return Document.of(self.uri, version, self.language, apply(self.text, edits))
+
+
+def difference(old: str, new: str) -> TextEdit:
+    """Return one edit that makes `new` of `old`: what lies between their shared start and end."""
+    most = min(len(old), len(new))
+    head = _shared(most, lambda length: old[:length] == new[:length])
+    most -= head
+    tail = _shared(most, lambda length: old[len(old) - length :] == new[len(new) - length :])
+    return TextEdit(Span(head, len(old) - tail), new[head : len(new) - tail])
+
+
+def _shared(most: int, same: Callable[[int], bool]) -> int:
+    """Return the largest length up to `most` that is `same`, which holds for all smaller ones."""
+    low = 0
+    while low < most:
+        middle = (low + most + 1) // 2
+        if same(middle):
+            low = middle
+        else:
+            most = middle - 1
+    return low
 
 
 def apply(text: str, edits: Iterable[TextEdit]) -> str:

@@ -71,8 +71,13 @@ def workspace_edit(
     )
 
 
-def told(refusal: barrier.Refusal, message: str = "") -> ext.Told:
+def refused(refused: barrier.Refused) -> ext.Told:
     """Return a refusal as the extension says it."""
+    return told(refused.refusal, refused.message)
+
+
+def told(refusal: barrier.Refusal, message: str = "") -> ext.Told:
+    """Return a refusal, with its own sentence or another, as the extension says it."""
     return ext.Told(code=refusal.code, message=message or refusal.message)
 
 

@@ -18,22 +18,25 @@ from typing import Any, Protocol
 from frostline.config import Settings
 from frostline.context import syntax
 from frostline.context.exclude import Exclusions
-from frostline.core import provisional
+from frostline.core import partial, provisional
 from frostline.core import session as core
-from frostline.core.barrier import Commit, Refusal
+from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refusal, Refused
 from frostline.core.meter import Meter
+from frostline.core.partial import Scope
 from frostline.core.provisional import Draft
 from frostline.core.regions import Hole, Regions
 from frostline.core.session import Session, Wish
 from frostline.core.text import Document, TextEdit
 from frostline.errors import FrostlineError, WorkerLost
-from frostline.lsp import convert, request
+from frostline.lsp import convert, findings, request
 from frostline.lsp.documents import Documents
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerFace
 
 logger = logging.getLogger(__name__)
 
+# How long the user has to pause before a draft is made again for what was typed beside it.
+CALM_S = 0.15
 # Ended sessions that can still answer a late accept.
 _REMEMBERED = 64
 
@@ -50,6 +53,9 @@ class Editor(Protocol):
     async def apply(self, document: Document, edits: Sequence[TextEdit]) -> bool:
         """Have a versioned edit made; return whether it was."""
 
+    async def approves(self, session: Session, risk: str) -> bool:
+        """Ask the user whether a risky edit may be made."""
+
 
 @dataclass(eq=False)
 class Live:
@@ -59,6 +65,7 @@ class Live:
         shown: whether the editor draws it; a draft for a completion is only waited for.
         budget_s: seconds after which the draft is taken as it is.
         ready: set when the draft is ready, refused or gone.
+        over: set when nothing more happens unless somebody asks.
     """
 
     session: Session
@@ -66,9 +73,10 @@ class Live:
     meter: Meter
     budget_s: float | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     run: asyncio.Task[None] | None = None
     figures: list[wire.Figures] = field(default_factory=list)
-    answer: Commit | Refusal | None = None
+    answer: Commit | Refused | None = None
     message: str = ""
 
 
@@ -133,7 +141,7 @@ class Driver:
 
     async def draft(
         self, document: Document, holes: Sequence[Hole], wish: Wish, timeout_ms: int
-    ) -> tuple[Commit, float] | Refusal:
+    ) -> tuple[Commit, float] | Refused:
         """Return the commit of a draft that nobody watches and its confidence, or why there is none.
 
         Cancelling this cancels the run. The edit is the caller's to pass on: the session ends here.
@@ -143,23 +151,63 @@ class Driver:
             async with asyncio.timeout(timeout_ms / 1000):
                 await live.ready.wait()
             if live.session.state is not core.State.READY:
-                return live.session.refusal or Refusal.REPLACED
+                return refused(live.session.refusal or Refusal.REPLACED)
             confidence = min((draft.confidence for draft in live.session.drafts), default=0.0)
-            result = self.accept(live.session.id)
+            result = await self.accept(live.session.id)
             return (result, confidence) if isinstance(result, Commit) else result
         except TimeoutError:
-            return Refusal.INCOMPLETE
+            return refused(Refusal.INCOMPLETE)
         finally:
             self._forget(live)
 
-    def accept(self, name: str) -> Commit | Refusal:
-        """Return the commit of a session's draft, or why there is none."""
+    async def accept(
+        self,
+        name: str,
+        scope: Scope = Scope.ALL,
+        hole: int | None = None,
+        *,
+        anyway: bool = False,
+        key: str = "",
+        by_request: bool = True,
+    ) -> Commit | Refused:
+        """Return the commit of a session's draft or of a part of it, or why there is none."""
         live = self._live.get(name)
         if live is None:
-            return self._late(name)
+            return self._late(name, key)
+        found = await self._find(live, scope, hole)
+        if name not in self._live:
+            return self._late(name, key)
         live.answer = None
-        self.feed(live, core.Accepted(), asked=True)
-        return live.answer or Refusal.UNKNOWN
+        self.feed(live, core.Accepted(scope, hole, found, by_request, anyway, key))
+        return live.answer or refused(Refusal.UNKNOWN)
+
+    async def _find(self, live: Live, scope: Scope, hole: int | None) -> Findings:
+        """Return what is to be known about an accept, of the text as it is when this returns."""
+        while True:
+            session = live.session
+            part = None
+            if session.drafts and session.state is not core.State.COMMITTING:
+                part = partial.part(
+                    session.document,
+                    session.regions,
+                    session.drafts,
+                    scope,
+                    hole,
+                    settled=session.settled,
+                )
+            if part is None:
+                return NO_FINDINGS
+            found = await asyncio.to_thread(
+                findings.find,
+                session.document,
+                part.edits,
+                self._settings(),
+                self._exclusions(),
+                whole=scope in (Scope.ALL, Scope.HOLE),
+                verified=bool(live.figures) and live.figures[-1].verified,
+            )
+            if live.session is session:
+                return found
 
     def happened(self, name: str, event: core.Event) -> Session | None:
         """Feed what the user or the editor did; return the session, or None if there is none."""
@@ -178,10 +226,15 @@ class Driver:
         """Return the session that the editor shows in this document."""
         return next((live for live in self._of(uri) if live.shown), None)
 
-    def document_changed(self, document: Document) -> None:
-        """Tell every session of the document."""
+    def document_changed(self, document: Document, edits: Sequence[TextEdit]) -> None:
+        """Tell every session of the document; an answer that is only waited for is for one text."""
         for live in self._of(document.uri):
-            self.feed(live, core.Edited(document))
+            if live.shown:
+                self.feed(live, core.Edited(document, tuple(edits)))
+            elif live.session.state is core.State.DRAFTING:
+                self.feed(live, core.Failed(Refusal.STALE))
+            else:
+                self.feed(live, core.Closed())
 
     def document_closed(self, uri: str) -> None:
         """Tell every session of the document."""
@@ -195,17 +248,18 @@ class Driver:
 
     # --- events in, effects out -----------------------------------------------------------------
 
-    def feed(self, live: Live, event: core.Event, *, asked: bool = False) -> None:
+    def feed(self, live: Live, event: core.Event) -> None:
         """Give the session an event and carry out what it causes."""
         live.session, effects = live.session.on(event)
         for effect in effects:
-            self._carry_out(live, effect, asked=asked)
+            self._carry_out(live, effect)
 
-    def _carry_out(self, live: Live, effect: core.Effect, *, asked: bool) -> None:
+    def _carry_out(self, live: Live, effect: core.Effect) -> None:
         match effect:
             case core.Ask():
                 self._stop(live)
                 live.ready.clear()
+                live.over.clear()
                 live.run = asyncio.create_task(self._run(live, effect))
             case core.Stop():
                 self._stop(live)
@@ -217,10 +271,6 @@ class Driver:
                 self._tell(live, effect)
             case core.Answer(result=result):
                 live.answer = result
-                if not asked and isinstance(result, Commit):
-                    task = asyncio.create_task(self._apply(live, result))
-                    self._applying.add(task)
-                    task.add_done_callback(self._applying.discard)
 
     def _tell(self, live: Live, tell: core.Tell) -> None:
         live.message = tell.message
@@ -231,23 +281,37 @@ class Driver:
             self._retire(live)
         if tell.state is not core.State.DRAFTING:
             live.ready.set()
+        if tell.state is core.State.READY and tell.refusal is None and live.session.wish.converged:
+            task = asyncio.create_task(self._commit_by_itself(live))
+            self._applying.add(task)
+            task.add_done_callback(self._applying.discard)
+        elif tell.state is core.State.READY or tell.state.ended:
+            live.over.set()
 
     async def _run(self, live: Live, ask: core.Ask) -> None:
         """Have the worker denoise, and feed what it says."""
-        session, began = live.session, time.monotonic()
+        session = live.session
         try:
+            if ask.calm:
+                await asyncio.sleep(CALM_S)
             worker = self._worker()
             run = f"{session.id}.{ask.attempt}"
-            infill = await asyncio.to_thread(
+            # The holes may have moved while the user's pause was waited for; what was asked has not.
+            document = live.session.document
+            infill, window = await asyncio.to_thread(
                 request.infill,
                 run,
-                session.document,
-                ask.regions,
+                document,
+                live.session.regions,
                 ask.wish,
                 self._settings(),
                 attempt=ask.attempt,
+                again=ask.again,
                 max_context=worker.status.max_context,
             )
+            if live.session.document is document:
+                self.feed(live, core.Sent(window))
+            began = time.monotonic()
             last: wire.Step | None = None
             async with aclosing(worker.infill(infill)) as steps:  # type: ignore[type-var]
                 async for message in steps:
@@ -287,11 +351,23 @@ class Driver:
         if live.run is asyncio.current_task():
             self.feed(live, core.Finished(gaps, done.outcome == "converged", broken))
 
-    async def _apply(self, live: Live, commit: Commit) -> None:
-        document = live.session.document
-        done = await self._editor.apply(document, commit.edits)
-        if live.session.state is core.State.COMMITTING:
-            self.feed(live, core.Applied(done))
+    async def _commit_by_itself(self, live: Live) -> None:
+        """Commit a draft that was to go in by itself; ask the user first where it is risky."""
+        try:
+            await self._approved_commit(live)
+        finally:
+            live.over.set()
+
+    async def _approved_commit(self, live: Live) -> None:
+        result = await self.accept(live.session.id, by_request=False)
+        if isinstance(result, Refused) and result.refusal is Refusal.RISKY:
+            if not await self._editor.approves(live.session, result.message):
+                return
+            result = await self.accept(live.session.id)
+        if isinstance(result, Commit):
+            done = await self._editor.apply(live.session.document, result.edits)
+            if live.session.state is core.State.COMMITTING:
+                self.feed(live, core.Applied(done))
 
     # --- book-keeping ---------------------------------------------------------------------------
 
@@ -338,12 +414,17 @@ class Driver:
         self._stop(live)
         self._live.pop(live.session.id, None)
 
-    def _late(self, name: str) -> Commit | Refusal:
+    def _late(self, name: str, key: str) -> Commit | Refused:
         session = self._ended.get(name)
         if session is None:
-            return Refusal.UNKNOWN
-        _, effects = session.on(core.Accepted())
+            return refused(Refusal.UNKNOWN)
+        _, effects = session.on(core.Accepted(key=key))
         return next(one.result for one in effects if isinstance(one, core.Answer))
+
+
+def refused(refusal: Refusal, message: str = "") -> Refused:
+    """Return a refusal with its own sentence, or another."""
+    return Refused(refusal, message or refusal.message)
 
 
 def _broken(session: Session, drafts: tuple[Draft, ...]) -> tuple[tuple[Any, ...], ...]:

@@ -21,6 +21,7 @@ APPLIED = "frostline/applied"
 PIN = "frostline/pin"
 REFINE = "frostline/refine"
 REJECT = "frostline/reject"
+BACK = "frostline/back"
 STATUS = "frostline/status"
 
 IntentName = Literal["infill", "rewrite", "skeleton", "repair"]
@@ -143,11 +144,21 @@ class StateTold(Wire, frozen=True):
 
 
 class Accept(Wire, frozen=True):
-    """`frostline/accept`, a request. Answered by `Accepted`."""
+    """`frostline/accept`, a request. Answered by `Accepted`.
+
+    Attributes:
+        scope: the whole draft, one hole, or the next line, word or stable stretch of it; what is left
+            stays on offer.
+        hole: which hole; without it the first that has something.
+        anyway: accept a draft that breaks the syntax.
+        key: the client's name for this accept: asked again, the answer is the same and nothing new.
+    """
 
     session: str
     scope: Scope = "all"
     hole: int | None = None
+    anyway: bool = False
+    key: str = ""
 
 
 class Accepted(Wire, frozen=True):
@@ -186,6 +197,13 @@ class Refine(Wire, frozen=True):
     seed: int | None = None
 
 
+class Back(Wire, frozen=True):
+    """`frostline/back`, a request: an earlier draft of the session, 1 for the one before."""
+
+    session: str
+    by: int = 1
+
+
 class Reject(Wire, frozen=True):
     """`frostline/reject`, a request: the draft goes, the file was never touched."""
 
@@ -217,5 +235,6 @@ METHODS: dict[str, type[Wire]] = {
     PIN: Pin,
     REFINE: Refine,
     REJECT: Reject,
+    BACK: Back,
     STATUS: StatusTold,
 }

@@ -10,7 +10,7 @@ from frostline.config import Settings
 from frostline.context import skeleton
 from frostline.core.regions import Gap, Hole, Pinned, Regions
 from frostline.core.session import Wish
-from frostline.core.text import Document
+from frostline.core.text import Document, Span
 from frostline.wire import messages as wire
 from frostline.wire.framing import sendable
 
@@ -31,34 +31,37 @@ def infill(
     settings: Settings,
     *,
     attempt: int = 0,
+    again: bool = False,
     max_context: int = 0,
     interactive: bool = True,
-) -> wire.Infill:
-    """Return the request that has the gaps of `regions` denoised.
+) -> tuple[wire.Infill, Span]:
+    """Return the request that has the gaps of `regions` denoised, and the stretch that it shows.
 
     Args:
         run: names the run.
-        attempt: 0 for a session's first run; later ones are sampled, or they would repeat the first.
+        attempt: counts the session's runs.
+        again: the gaps were denoised before: sample, or the same would come out.
         max_context: tokens that the model sees at once; 0 where that is not known yet.
     """
     budget = (max_context or _UNKNOWN_CONTEXT) * _PER_TOKEN
     around = skeleton.around(document, regions.holes, before=budget * 2 // 3, after=budget // 3)
-    return wire.Infill(
+    asked = wire.Infill(
         id=run,
         segments=_segments(document, regions, around.window.start, around.window.end, wish),
         preamble=_lf(around.preamble),
         at_start=not document.text[: around.window.start].strip(BOM),
         instruction=wish.instruction,
         strength=wish.strength,
-        decoding=decoding(settings, wish, attempt),
+        decoding=decoding(settings, wish, attempt, again=again),
         interactive=interactive,
     )
+    return asked, around.window
 
 
-def decoding(settings: Settings, wish: Wish, attempt: int) -> wire.Decoding:
+def decoding(settings: Settings, wish: Wish, attempt: int, *, again: bool) -> wire.Decoding:
     """Return how to denoise under these settings."""
     temperature = settings.temperature
-    if attempt or wish.seed:
+    if again or wish.seed:
         temperature = max(temperature, _RETRY_TEMPERATURE)
     return wire.Decoding(
         steps=wish.steps or settings.steps or None,
@@ -67,7 +70,7 @@ def decoding(settings: Settings, wish: Wish, attempt: int) -> wire.Decoding:
         threshold=settings.threshold or None,
         entropy_bound=settings.entropy_bound or None,
         temperature=temperature,
-        seed=wish.seed * 1000 + attempt,
+        seed=wish.seed * 1000 + (attempt if again else 0),
     )
 
 

@@ -67,7 +67,7 @@ class RawNotification:
 # Requests whose extra fields lsprotocol would drop, and notifications of plugins that were written
 # for another server.
 _RAW_REQUESTS = {
-    *(ext.BEGIN, ext.ACCEPT, ext.PIN, ext.REFINE, ext.REJECT),
+    *(ext.BEGIN, ext.ACCEPT, ext.PIN, ext.REFINE, ext.REJECT, ext.BACK),
     types.TEXT_DOCUMENT_INLINE_COMPLETION,
 }
 _RAW_NOTIFICATIONS = {
@@ -119,20 +119,19 @@ class Protocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         item = params.text_document
-        document = self._server.documents.opened(
-            item.uri, item.version, item.language_id, item.text
+        self._server.driver.document_changed(
+            *self._server.documents.opened(item.uri, item.version, item.language_id, item.text)
         )
-        self._server.driver.document_changed(document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        document = self._server.documents.changed(
+        changed = self._server.documents.changed(
             params.text_document.uri,
             params.text_document.version,
             convert.changes_in(params.content_changes),
         )
-        if document is not None:
-            self._server.driver.document_changed(document)
+        if changed is not None:
+            self._server.driver.document_changed(*changed)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
@@ -293,6 +292,16 @@ class _ToEditor:
             session=session.id, state=tell.state.value, refusal=refusal, metrics=metrics
         )
         self._server.protocol.notify(ext.STATE, convert.plain(message))
+
+    async def approves(self, session: Session, risk: str) -> bool:
+        choices = [types.MessageActionItem("Apply"), types.MessageActionItem("Not now")]
+        params = types.ShowMessageRequestParams(
+            types.MessageType.Warning, f"Apply the draft? {risk}", actions=choices
+        )
+        with contextlib.suppress(JsonRpcException, asyncio.CancelledError):
+            chosen = await self._server.window_show_message_request_async(params)
+            return chosen is not None and chosen.title == "Apply"
+        return False
 
     async def apply(self, document: Document, edits: Sequence[TextEdit]) -> bool:
         edit = convert.workspace_edit(document, edits, self._server.documents.encoding)

@@ -9,7 +9,8 @@ from lsprotocol import types
 
 from frostline.core import provisional
 from frostline.core import session as core
-from frostline.core.barrier import Commit, Refusal
+from frostline.core.barrier import Commit, Refusal, Refused
+from frostline.core.partial import Scope
 from frostline.core.text import Span, apply
 from frostline.lsp import convert
 from frostline.lsp import extension as ext
@@ -26,7 +27,7 @@ def register(server: FrostlineServer) -> None:
 
     @server.feature(ext.ACCEPT)
     async def accept(params: Any) -> Any:
-        return convert.plain(_accept(server, decoded(params, ext.Accept)))
+        return convert.plain(await _accept(server, decoded(params, ext.Accept)))
 
     @server.feature(ext.APPLIED)
     async def applied(params: Any) -> None:
@@ -61,6 +62,11 @@ def register(server: FrostlineServer) -> None:
     async def reject(params: Any) -> Any:
         return _happened(server, decoded(params, ext.Reject).session, core.Rejected())
 
+    @server.feature(ext.BACK)
+    async def back(params: Any) -> Any:
+        asked = decoded(params, ext.Back)
+        return _happened(server, asked.session, core.WentBack(asked.by))
+
     @server.feature("workspace/textDocumentContent")
     async def preview(params: Any) -> types.TextDocumentContentResult:
         return types.TextDocumentContentResult(text=preview_text(server, params.uri))
@@ -68,7 +74,7 @@ def register(server: FrostlineServer) -> None:
     @server.command("frostline.accept")
     async def accept_command(session: str) -> Any:
         asked = ext.Accept(session=session)
-        return convert.plain(_accept(server, asked))
+        return convert.plain(await _accept(server, asked))
 
     @server.command("frostline.reject")
     async def reject_command(session: str) -> Any:
@@ -102,14 +108,16 @@ def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
     )
 
 
-def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:
-    if asked.scope != "all":
-        return ext.Accepted(refusal=convert.told(Refusal.SCOPE))
+async def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:
+    result = await server.driver.accept(
+        asked.session, Scope(asked.scope), asked.hole, anyway=asked.anyway, key=asked.key
+    )
     session = server.driver.session(asked.session)
-    result = server.driver.accept(asked.session)
-    if isinstance(result, Refusal) or session is None:
-        refusal = result if isinstance(result, Refusal) else Refusal.UNKNOWN
-        return ext.Accepted(refusal=convert.told(refusal))
+    if isinstance(result, Refused) or session is None:
+        unknown = convert.told(Refusal.UNKNOWN)
+        return ext.Accepted(
+            refusal=convert.refused(result) if isinstance(result, Refused) else unknown
+        )
     return ext.Accepted(edit=_edit(server, session, result))
 
 

@@ -12,13 +12,13 @@ from lsprotocol import types
 
 from frostline.context import holes as find
 from frostline.context import syntax
-from frostline.core.barrier import Commit, Refusal
+from frostline.core.barrier import Commit, Refusal, Refused
 from frostline.core.regions import Hole
 from frostline.core.session import Intent, Rejected, State, Wish
 from frostline.core.text import Document, Span
 from frostline.lsp import convert
 from frostline.lsp import extension as ext
-from frostline.lsp.driver import Live
+from frostline.lsp.driver import Live, refused
 from frostline.lsp.server import FrostlineServer, decoded
 
 # How much of a selection a rewrite noises when nobody says: enough to change it, and still it.
@@ -76,7 +76,7 @@ def register(server: FrostlineServer) -> None:
     async def resolve(action: types.CodeAction) -> types.CodeAction:
         asked = decoded(convert.json_values(action.data), Asked)
         result = await _drafted(server, asked)
-        if isinstance(result, Refusal):
+        if isinstance(result, Refused):
             server.explain(result.message)
             return action
         document, commit = result
@@ -129,7 +129,7 @@ async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
     live = server.driver.begin(document, holes, wish)
     async with _progress(server, live):
         try:
-            await _ended(live)
+            await live.over.wait()
         except asyncio.CancelledError:
             if not live.session.state.ended:
                 server.driver.feed(live, Rejected())
@@ -140,13 +140,6 @@ async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
     told = convert.told(refusal, live.message)
     server.explain(told.message)
     return convert.plain(ext.Accepted(refusal=told))
-
-
-async def _ended(live: Live) -> None:
-    while not live.session.state.ended and live.session.state is not State.READY:
-        await live.ready.wait()
-        if live.session.state is State.COMMITTING:
-            await asyncio.sleep(0.01)  # the client's answer to the edit is on its way
 
 
 @contextlib.asynccontextmanager
@@ -176,20 +169,20 @@ async def _progress(server: FrostlineServer, live: Live) -> Any:
         progress.tokens.pop(token, None)
 
 
-async def _drafted(server: FrostlineServer, asked: Asked) -> tuple[Document, Commit] | Refusal:
+async def _drafted(server: FrostlineServer, asked: Asked) -> tuple[Document, Commit] | Refused:
     document = server.documents.get(asked.uri)
     if document is None:
-        return Refusal.CLOSED
+        return refused(Refusal.CLOSED)
     if asked.version not in (None, document.version):
-        return Refusal.STALE
+        return refused(Refusal.STALE)
     span = convert.span_in(document, asked.range, server.documents.encoding)
     holes = await asyncio.to_thread(planned, document, [span], Intent(asked.intent))
     if not holes:
-        return Refusal.NOTHING
+        return refused(Refusal.NOTHING)
     strength = asked.strength if asked.intent == "rewrite" else 1.0
     wish = Wish(Intent(asked.intent), asked.instruction, strength)
     result = await server.driver.draft(document, holes, wish, _WAIT_MS)
-    return result if isinstance(result, Refusal) else (document, result[0])
+    return result if isinstance(result, Refused) else (document, result[0])
 
 
 def _offers(
