@@ -81,11 +81,10 @@ class Choice:
 
 def surest(scores: Tensor, ready: Tensor, count: int) -> Tensor:
     """Return (slots,) booleans: the `count` highest scores among `ready`, the earlier slot on a tie."""
-    ranked = scores.masked_fill(~ready, float("-inf"))
-    count = min(count, int(ready.sum()))
-    order = torch.sort(ranked, descending=True, stable=True).indices[:count]
+    candidates = ready.nonzero().flatten()
+    order = torch.sort(scores[candidates], descending=True, stable=True).indices[:count]
     chosen = torch.zeros_like(ready)
-    chosen[order] = True
+    chosen[candidates[order]] = True
     return chosen
 
 
@@ -94,9 +93,9 @@ def within_entropy(entropy: Tensor, ready: Tensor, bound: float) -> Tensor:
 
     The sum without its last term bounds the information that settling them at once can lose.
     """
-    ranked = torch.sort(entropy.masked_fill(~ready, float("inf")), stable=True)
+    candidates = ready.nonzero().flatten()
+    ranked = torch.sort(entropy[candidates], stable=True)
     sums = torch.cumsum(ranked.values, 0) - ranked.values
-    taken = (sums <= bound) & torch.isfinite(ranked.values)
     chosen = torch.zeros_like(ready)
-    chosen[ranked.indices[taken]] = True
+    chosen[candidates[ranked.indices[sums <= bound]]] = True
     return chosen

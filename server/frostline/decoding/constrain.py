@@ -7,8 +7,10 @@ prefix problem of FIM models, solved on bytes as in FIM-SE, arXiv 2405.17103).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -43,8 +45,8 @@ class Rules:
     pad: int | None = None
     reach: int = 4
 
-    def apply(self, logits: Tensor, tokens: Tensor, open: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits with what cannot be made impossible, and which open slots may settle.
+    def possible(self, logits: Tensor, tokens: Tensor, open: Tensor) -> Tensor:
+        """Return the logits with what an open slot must not become made impossible.
 
         Args:
             logits: (slots, vocabulary).
@@ -56,48 +58,77 @@ class Rules:
         if single:
             inside = torch.isin(self.gap, torch.tensor(single, device=logits.device))
             logits = torch.where(inside[:, None] & self.line_ends, IMPOSSIBLE, logits)
-        ready = open.clone()
         if self.pad is not None:
             allowed = may_end(tokens, open, self.gap, self.pad)
             logits[~allowed, self.pad] = IMPOSSIBLE
-        for number, required in enumerate(self.required):
-            if required:
-                self._require(number, required, logits, tokens, open, ready)
-        if self.pad is not None:
+        for slot, left, slots_left in self._spelling(tokens, open):
+            some = torch.isfinite(logits[slot])
+            logits[slot] = logits[slot].masked_fill(
+                ~self._fitting(left, slots_left, some), IMPOSSIBLE
+            )
+        return logits
+
+    def ready(self, proposed: Tensor, tokens: Tensor, open: Tensor, count: int) -> Tensor:
+        """Return (slots,) booleans: the open slots that may settle as proposed.
+
+        Each gap with an open slot has one that may, so a loop over this ends.
+
+        Args:
+            count: how many have to settle now; the reach grows with it, and where it asks for all,
+                nothing waits but what has a beginning to spell.
+        """
+        ready = open.clone()
+        if self.pad is not None and count < int(open.sum()):
             # A pad ends the text, so it waits until all before it is known.
-            ends = logits.argmax(-1) == self.pad
             first = leftmost_open(open, self.gap)
-            ready = ready & near(first, self.gap, self.reach) & (~ends | first)
-        return logits, ready
+            close = near(first, self.gap, max(self.reach, count))
+            ready = open & close & ((proposed != self.pad) | first)
+        for slot, _, _ in self._spelling(tokens, open):
+            ready[self.gap == self.gap[slot]] = False
+            ready[slot] = True
+        return ready
 
-    def _require(
-        self,
-        number: int,
-        required: bytes,
-        logits: Tensor,
-        tokens: Tensor,
-        open: Tensor,
-        ready: Tensor,
-    ) -> None:
-        slots = (self.gap == number).nonzero().flatten().tolist()
-        left = required
-        for place, slot in enumerate(slots):
-            if not left:
-                return
-            if open[slot]:
-                fits = self._fitting(left, last=place + 1 == len(slots)).to(logits.device)
-                logits[slot] = logits[slot].masked_fill(~fits, IMPOSSIBLE)
-                ready[slots] = False
-                ready[slot] = True
-                return
-            left = left[len(self.token_bytes[int(tokens[slot])]) :]
+    def _spelling(self, tokens: Tensor, open: Tensor) -> Iterator[tuple[int, bytes, int]]:
+        """Yield, for each gap that has not spelled its beginning, the slot whose turn it is.
 
-    def _fitting(self, left: bytes, *, last: bool) -> Tensor:
-        """Return (vocabulary,) booleans: tokens that spell on from `left`, or a beginning of it."""
-        fits = [
-            bool(spelled) and (spelled.startswith(left) or (not last and left.startswith(spelled)))
-            for spelled in self.token_bytes
+        With it what is left to spell, and how many open slots in a row there are for that.
+        """
+        for number, left in enumerate(self.required):
+            slots = (self.gap == number).nonzero().flatten().tolist() if left else []
+            for place, slot in enumerate(slots):
+                if open[slot]:
+                    row = takewhile(lambda one: bool(open[one]), slots[place:])
+                    yield slot, left, len(list(row))
+                    break
+                left = left[len(self.token_bytes[int(tokens[slot])]) :]
+                if not left:
+                    break
+
+    def _fitting(self, left: bytes, slots_left: int, some: Tensor) -> Tensor:
+        """Return (vocabulary,) booleans: tokens out of `some` that spell on from `left`.
+
+        One that spells only a beginning of it has to leave slots enough for the rest. Where there
+        are too few from the start, any beginning will do: the gap stays unfinished.
+        """
+        spells = [
+            spelled if fine else b""
+            for spelled, fine in zip(self.token_bytes, some.tolist(), strict=True)
         ]
-        if not any(fits):
-            fits = [bool(spelled) and left.startswith(spelled) for spelled in self.token_bytes]
-        return torch.tensor(fits) & ~self.banned.cpu()
+        needed = _slots_needed(left, {spelled for spelled in spells if spelled and spelled in left})
+        begins = [bool(spelled) and left.startswith(spelled) for spelled in spells]
+        fits = [
+            bool(spelled)
+            and (spelled.startswith(left) or (begin and needed[len(spelled)] < slots_left))
+            for spelled, begin in zip(spells, begins, strict=True)
+        ]
+        return torch.tensor(fits if any(fits) else begins, device=some.device)
+
+
+def _slots_needed(text: bytes, pieces: Set[bytes]) -> list[float]:
+    """Return for each place of `text` how many of `pieces` spell the rest of it; endless if none do."""
+    needed = [math.inf] * len(text) + [0.0]
+    for place in reversed(range(len(text))):
+        for end in range(place + 1, len(text) + 1):
+            if text[place:end] in pieces:
+                needed[place] = min(needed[place], 1 + needed[end])
+    return needed

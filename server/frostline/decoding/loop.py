@@ -27,6 +27,10 @@ from frostline.decoding.schedule import Schedule, due
 Predict = Callable[[Tensor], Tensor]
 
 
+class NothingFits(Exception):
+    """A slot has no token left that is possible: by the rules, or because the model gives no numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """The canvas after a step; all tensors of shape (slots,).
@@ -68,8 +72,12 @@ def denoise(
         tokens: (slots,) the canvas: noise where open, text elsewhere.
         open: (slots,) which slots to fill.
         predict: (slots,) tokens -> (slots, vocabulary) logits for each slot.
-        steps: budget; the schedule settles what is left in the last of them.
+        steps: budget; all that is left settles in the last of them, save a beginning that has still to
+            be spelled.
         temperature: 0 proposes the likeliest token; above, tokens are drawn with `generator`.
+
+    Raises:
+        NothingFits: there is a slot that no token may stand in.
     """
     noise, open = tokens.clone(), open.clone()
     tokens, confidence = tokens.clone(), torch.ones(len(tokens), device=tokens.device)
@@ -77,11 +85,14 @@ def denoise(
     before: Tensor | None = None
     step = 0
     while open.any():
-        logits, ready = rules.apply(predict(torch.where(open, noise, tokens)).float(), tokens, open)
-        log_p = torch.log_softmax(logits, -1)
+        logits = predict(torch.where(open, noise, tokens)).float()
+        log_p = torch.log_softmax(rules.possible(logits, tokens, open), -1)
+        if not bool(log_p[open].isfinite().any(-1).all()):
+            # Nothing fits, or the model gave no numbers: no guess is better than a made-up one.
+            raise NothingFits
         views = viewed(log_p, temperature, generator)
         count = due(schedule, step, steps, slots, int(open.sum()))
-        settled = choice.settled(views, ready, count)
+        settled = choice.settled(views, rules.ready(views.proposed, tokens, open, count), count)
         tokens = torch.where(open, views.proposed, tokens)
         confidence = torch.where(open, views.confidence, confidence)
         drift = torch.where(open, divergence(log_p, before), 0.0)

@@ -66,8 +66,12 @@ class MaskedRun:
 
     def __init__(self, backend: MaskedBackend, canvas: Canvas) -> None:
         self._backend = backend
-        self._ids = canvas.ids.to(backend.device)
-        self._slots = canvas.slots.to(backend.device)
+        ids, slots = canvas.ids, canvas.slots
+        if len(slots) and int(slots[0]) < backend.spec.shift:
+            # The first slot is read where nothing stands. A line end says the least of what is to come.
+            before = torch.tensor(backend.tokens.encode("\n"))
+            ids, slots = torch.cat([before, ids]), slots + len(before)
+        self._ids, self._slots = ids.to(backend.device), slots.to(backend.device)
         length = len(self._ids)
         # Zero everywhere: nothing is hidden. An explicit mask keeps the class from building its own.
         kind = next(backend.model.parameters()).dtype
@@ -87,6 +91,6 @@ class MaskedRun:
         ).last_hidden_state[0]
         self.forwards += 1
         # With a shift the first slot is read at the last frozen token before it.
-        read_at = (self._slots - self._backend.spec.shift).clamp(min=0)
+        read_at = self._slots - self._backend.spec.shift
         logits: Tensor = self._backend.model.lm_head(hidden[read_at])
         return logits

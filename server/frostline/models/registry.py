@@ -73,8 +73,15 @@ def load(name: str, device: str, progress: weights.Progress = lambda _: None) ->
 
 
 def _check_ids(spec: specs.ModelSpec, backend: MaskedBackend) -> None:
-    named = [spec.noise.id, *spec.banned, *([spec.pad] if spec.pad is not None else [])]
-    if not all(0 <= one < backend.vocabulary for one in named):
+    signs = {one for one in (spec.noise.id, spec.pad, spec.begin_of_file) if one is not None}
+    if not all(0 <= one < backend.vocabulary for one in signs.union(spec.banned)):
         raise ModelUnusable(f"{spec.name} names a special token outside its vocabulary")
     if backend.tokens.size > backend.vocabulary:
         raise ModelUnusable(f"{spec.name}'s tokenizer has more entries than its weights")
+    for one in signs:
+        text = backend.tokens.spell([one]).decode(errors="ignore")
+        if one in backend.tokens.encode(text):
+            raise ModelUnusable(
+                f"{spec.name}'s tokenizer reads {text!r} in a text as a special token; "
+                "it could not keep a file with that in it intact, so it is not used"
+            )

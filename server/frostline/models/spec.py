@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -42,7 +42,7 @@ class ModelSpec(msgspec.Struct, frozen=True):
     shift: Literal[0, 1]
     attention: Literal["full", "block", "prefix_canvas", "causal"]
     length: Length
-    max_context: int
+    max_context: Annotated[int, msgspec.Meta(ge=64)]
     self_conditioning: bool = False
     edits_unmasked: bool = False
     banned: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -26,6 +27,8 @@ _PROBES = (
     "<|mask|><|end|><s></s>[MASK]<pad>",
     "  leading and trailing  ",
 )
+# The bytes that occur in UTF-8.
+_UTF8 = {*range(0xC0), *range(0xC2, 0xF5)}
 
 
 class Tokens:
@@ -34,10 +37,7 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         path = folder / "tokenizer.json"
         try:
-            description = json.loads(path.read_bytes())
-            # Special tokens are ids that a spec names, not strings that a file may happen to spell.
-            description["added_tokens"] = []
-            self._tokenizer = Tokenizer.from_str(json.dumps(description))
+            self._tokenizer = Tokenizer.from_str(json.dumps(_plain(json.loads(path.read_bytes()))))
         except OSError as error:
             raise ModelUnusable(
                 f"{folder} has no tokenizer.json; the model cannot be used"
@@ -79,6 +79,19 @@ class Tokens:
                     f"this model's tokenizer does not give back {probe!r} as it was; "
                     "it could not keep your text intact, so it is not used"
                 )
+        if missing := _UTF8 - {spelled[0] for spelled in self.spelled if len(spelled) == 1}:
+            raise ModelUnusable(
+                f"this model's tokenizer has no token for {len(missing)} of the bytes that text is "
+                "made of; it could not keep your text intact, so it is not used"
+            )
+
+
+def _plain(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a tokenizer that knows text only, and takes any length of it.
+
+    Special tokens are ids that a spec names, not strings that a file may happen to spell.
+    """
+    return {**description, "added_tokens": [], "truncation": None, "padding": None}
 
 
 def _byte_letters() -> dict[str, int]:

