@@ -48,18 +48,28 @@ def started(wish: Wish | None = None) -> Session:
     return session
 
 
+def made(session: Session) -> Session:
+    """Return the session after the editor made its edit and reported the change."""
+    assert session.commit is not None
+    before = session.document
+    text = apply(before.text, session.commit.edits)
+    after = Document.of(before.uri, before.version + 1, before.language, text)
+    session, _ = session.on(core.Edited(after, session.commit.edits[::-1]))
+    return session
+
+
 def in_state(state: State) -> Session:
-    paths: dict[State, list[type]] = {
+    paths: dict[State, list[type | None]] = {
         State.DRAFTING: [],
         State.READY: [core.Finished],
         State.COMMITTING: [core.Finished, core.Accepted],
-        State.COMMITTED: [core.Finished, core.Accepted, core.Applied],
+        State.COMMITTED: [core.Finished, core.Accepted, None],
         State.REFUSED: [core.Failed],
         State.CANCELLED: [core.Rejected],
     }
     session = started()
     for kind in paths[state]:
-        session, _ = session.on(EVENTS[kind])
+        session = made(session) if kind is None else session.on(EVENTS[kind])[0]
     assert session.state is state
     return session
 
@@ -256,7 +266,7 @@ def test_a_draft_is_accepted_in_parts(scope: Scope, first: str, left: str | None
     assert isinstance(answer, core.Answer)
     assert isinstance(answer.result, Commit)
     edit = answer.result.edits[0]
-    session, _ = effects_of(session, core.Applied())
+    session = made(session)
     assert session.document.text == first
     assert len(answer.result.edits) == 1
     if left is None:
@@ -288,7 +298,7 @@ def test_what_is_stable_is_accepted_while_the_rest_goes_on() -> None:
     # A step that comes while the edit is on its way is kept, and shown with the next.
     session, effects = effects_of(session, core.Stepped(2, 3, (draft("one + t"),)))
     assert effects == []
-    session, _ = effects_of(session, core.Applied())
+    session = made(session)
     assert session.state is State.DRAFTING
     session, _ = effects_of(session, core.Finished((draft("one + two"),), True))
     assert session.state is State.READY
@@ -301,7 +311,7 @@ def test_what_is_stable_is_accepted_while_the_rest_goes_on() -> None:
 
 def test_a_key_gives_the_same_answer_for_ever() -> None:
     session, first = effects_of(in_state(State.READY), core.Accepted(key="k1"))
-    session, _ = effects_of(session, core.Applied())
+    session = made(session)
     assert session.state is State.COMMITTED
     _, again = effects_of(session, core.Accepted(key="k1"))
     assert first == again

@@ -50,10 +50,8 @@ class CoreDoor:
         if self.held:
             return
         steps = next(self.runs)
-        whole = all(hole.parts == (Gap(),) for hole in ask.regions.holes)
         count = sum(isinstance(part, Gap) for hole in ask.regions.holes for part in hole.parts)
-        if not whole:
-            steps = tuple((step[0],) * count for step in steps)
+        steps = tuple(step * count if len(step) == 1 else step for step in steps)
         for number, step in enumerate(steps, 1):
             drafts = tuple(_draft(text, PieceState.DRAFT) for text in step)
             self.feed(core.Stepped(number, len(steps), drafts))

@@ -28,15 +28,21 @@ async def test_case(case: cases.Case, scripted: Scripted) -> None:
             await client.state(begun["session"], "ready", "refused")
         assert client.buffers[URI].document is document, "the text changed before the accept"
         answer = {}
+        held = "hold" in case.do
         for line in case.do:
+            if line.startswith("accept") and "early" not in line and not held:
+                await client.settled(begun["session"])
             answer = await _do(client, begun["session"], line) or answer
         if case.refused is not None:
             assert answer["refusal"]["code"] == case.refused, _log(case, client)
             assert answer["refusal"]["message"].endswith(".")
         else:
             assert client.buffers[URI].document.text == case.after, _log(case, client)
-            assert len(client.buffers[URI].undo) == 1
-            assert client.undo(URI).text == case.text
+            steps = sum(line.startswith(("accept", "type")) for line in case.do)
+            assert len(client.buffers[URI].undo) == steps, "each accept is one undo step"
+            for _ in range(steps):
+                client.undo(URI)
+            assert client.buffers[URI].document.text == case.text
 
 
 async def _do(client: EditorClient, session: str, line: str) -> dict | None:
@@ -44,19 +50,35 @@ async def _do(client: EditorClient, session: str, line: str) -> dict | None:
     if verb == "type":
         place, _, text = rest.partition(" ")
         document = client.buffers[URI].document
-        at = document.offset(Position(*map(int, place.split(":"))), Encoding.UTF32)
-        client.type(URI, Span(at, at), json.loads(text))
+        ends = [
+            document.offset(Position(*map(int, end.split(":"))), Encoding.UTF32)
+            for end in place.split("-")
+        ]
+        client.type(URI, Span(ends[0], ends[-1]), json.loads(text))
     elif verb == "reject":
         await client.extension(ext.REJECT, ext.Reject(session=session))
     elif verb == "close":
         client.close(URI)
-    else:
-        answer = await client.accept(session)
-        if "edit" in answer:
-            client.applied(session, client.apply(answer["edit"]))
-            await client.state(session, "committed")
-        return answer
+    elif verb == "pin":
+        start, end = map(int, rest.split("-"))
+        await client.extension(ext.PIN, ext.Pin(session=session, hole=0, span=(start, end)))
+    elif verb == "retry":
+        await client.extension(ext.REFINE, ext.Refine(session=session))
+    elif verb == "back":
+        await client.settled(session)
+        await client.extension(ext.BACK, ext.Back(session=session))
+    elif verb == "accept":
+        return await _accept(client, session, rest.split())
     return None
+
+
+async def _accept(client: EditorClient, session: str, words: list[str]) -> dict:
+    scope = words[0] if words and words[0] in ("word", "line", "hole", "stable") else "all"
+    answer = await client.accept(session, scope=scope, anyway="anyway" in words)
+    if "edit" in answer:
+        client.applied(session, client.apply(answer["edit"]))
+        await client.settled(session)
+    return answer
 
 
 def _span(document: Document, range: dict) -> Span:

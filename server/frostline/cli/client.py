@@ -283,6 +283,28 @@ class EditorClient:
                 except TimeoutError:
                     continue
 
+    async def settled(self, session: str) -> str:
+        """Wait until a session is not drafting, also after what was just sent; return its state."""
+        # The server answers in order, so after this it has seen everything from before.
+        await self.extension(ext.STATUS, {})
+        states = [
+            params["state"]
+            for method, params in self.heard
+            if method == ext.STATE and params["session"] == session
+        ]
+        if states and states[-1] != "drafting":
+            return str(states[-1])
+        count = len(self.heard)
+        told = await self.told(
+            ext.STATE,
+            lambda told: (
+                told["session"] == session
+                and told["state"] != "drafting"
+                and (ext.STATE, told) in self.heard[count:]
+            ),
+        )
+        return str(told["state"])
+
     def shown(self, session: str) -> list[dict[str, Any]]:
         """Return the provisional drafts of a session that were heard so far."""
         return [

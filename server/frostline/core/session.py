@@ -161,7 +161,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The editor made the edit; or, with `done` False, would not."""
+    """The editor says that it made the edit; or, with `done` False, that it would not."""
 
     done: bool = True
 
@@ -620,14 +620,12 @@ def _accept_late(session: Session, event: Accepted) -> Outcome:
 
 
 def _apply(session: Session, event: Applied) -> Outcome:
+    # What an editor says of its edit can come before its report of the change, and there are
+    # editors that say yes to an edit that they refused: only the text itself is believed.
     assert session.commit is not None
     if not event.done:
         return _end(session, State.REFUSED, Refusal.STALE)
-    text = apply(session.document.text, session.commit.edits)
-    document = Document.of(
-        session.document.uri, session.document.version + 1, session.document.language, text
-    )
-    return _made(session, document)
+    return (session, ()) if session.commit.edits else _made(session, session.document)
 
 
 def _made(session: Session, document: Document) -> Outcome:
@@ -747,13 +745,13 @@ MOVES: dict[tuple[State, type[Any]], Move] = {
     (_C, Stepped): Move(_to(_C, _D), _step),
     (_C, Finished): Move(_to(_C, _D), _finish),
     (_C, Failed): Move(_to(State.REFUSED), _fail),
-    (_C, Applied): Move(_to(State.COMMITTED, State.REFUSED, _R, _D), _apply),
+    (_C, Applied): Move(_to(_C, State.COMMITTED, State.REFUSED, _R, _D), _apply),
     (_C, Edited): Move(_to(State.COMMITTED, State.REFUSED, _R, _D), _edit_committing),
     (_C, Closed): Move(_to(State.REFUSED), _close),
     (_C, Accepted): Move(_to(_C), _accept_again),
     # The edit is on its way: what the user wants now is an undo in the editor.
     (_C, Rejected): Move(_to(_C), _ignore),
-    (_C, Replaced): Move(_to(_C), _ignore),
+    (_C, Replaced): Move(_to(State.CANCELLED), _replace),
     **{(end, Accepted): Move(_to(end), _accept_late) for end in _ENDS},
     # The editor's report of our own edit, and a second word after the end.
     **{

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -37,6 +37,10 @@ logger = logging.getLogger(__name__)
 
 # How long the user has to pause before a draft is made again for what was typed beside it.
 CALM_S = 0.15
+# How long an editor may take to report an edit that it says it made.
+REPORT_S = 5.0
+# How long a client may take to make an edit that it asked for.
+PATIENCE_S = 60.0
 # Ended sessions that can still answer a late accept.
 _REMEMBERED = 64
 
@@ -66,6 +70,7 @@ class Live:
         budget_s: seconds after which the draft is taken as it is.
         ready: set when the draft is ready, refused or gone.
         over: set when nothing more happens unless somebody asks.
+        at_rest: set while no edit is on its way to the editor.
     """
 
     session: Session
@@ -74,6 +79,7 @@ class Live:
     budget_s: float | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    at_rest: asyncio.Event = field(default_factory=asyncio.Event)
     run: asyncio.Task[None] | None = None
     figures: list[wire.Figures] = field(default_factory=list)
     answer: Commit | Refused | None = None
@@ -179,6 +185,9 @@ class Driver:
             return self._late(name, key)
         live.answer = None
         self.feed(live, core.Accepted(scope, hole, found, by_request, anyway, key))
+        if live.shown and by_request and live.session.state is core.State.COMMITTING:
+            # The edit is the client's to make. One that never does must not hold the session open.
+            self._beside(self._made(live, PATIENCE_S))
         return live.answer or refused(Refusal.UNKNOWN)
 
     async def _find(self, live: Live, scope: Scope, hole: int | None) -> Findings:
@@ -245,12 +254,18 @@ class Driver:
         """End all sessions."""
         for live in list(self._live.values()):
             self._forget(live)
+        for task in list(self._applying):
+            task.cancel()
 
     # --- events in, effects out -----------------------------------------------------------------
 
     def feed(self, live: Live, event: core.Event) -> None:
         """Give the session an event and carry out what it causes."""
         live.session, effects = live.session.on(event)
+        if live.session.state is core.State.COMMITTING:
+            live.at_rest.clear()
+        else:
+            live.at_rest.set()
         for effect in effects:
             self._carry_out(live, effect)
 
@@ -277,15 +292,14 @@ class Driver:
         settled = live.session.settled
         if live.shown:
             self._editor.state(live.session, tell, self.metrics(live) if settled else None)
-        if tell.state.ended:
+        if live.session.state.ended:
+            # A part that was committed is told as such, and the session goes on.
             self._retire(live)
         if tell.state is not core.State.DRAFTING:
             live.ready.set()
         if tell.state is core.State.READY and tell.refusal is None and live.session.wish.converged:
-            task = asyncio.create_task(self._commit_by_itself(live))
-            self._applying.add(task)
-            task.add_done_callback(self._applying.discard)
-        elif tell.state is core.State.READY or tell.state.ended:
+            self._beside(self._commit_by_itself(live))
+        elif tell.state is core.State.READY or live.session.state.ended:
             live.over.set()
 
     async def _run(self, live: Live, ask: core.Ask) -> None:
@@ -368,8 +382,24 @@ class Driver:
             done = await self._editor.apply(live.session.document, result.edits)
             if live.session.state is core.State.COMMITTING:
                 self.feed(live, core.Applied(done))
+            await self._made(live, REPORT_S)
+
+    async def _made(self, live: Live, patience_s: float) -> None:
+        """Wait for the editor's report of the change, which can come after its answer, or never."""
+        commit = live.session.commit
+        try:
+            async with asyncio.timeout(patience_s):
+                await live.at_rest.wait()
+        except TimeoutError:
+            if live.session.state is core.State.COMMITTING and live.session.commit is commit:
+                self.feed(live, core.Applied(done=False))
 
     # --- book-keeping ---------------------------------------------------------------------------
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._applying.add(task)
+        task.add_done_callback(self._applying.discard)
 
     def metrics(self, live: Live) -> dict[str, Any]:
         """Return the numbers of DESIGN section 7 for a session."""

@@ -136,7 +136,8 @@ async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
             raise
     if live.session.state is State.COMMITTED:
         return convert.plain(ext.Accepted())
-    refusal = live.session.refusal or Refusal.UNSTABLE
+    unsound = Refusal.UNSOUND if live.session.unsound else Refusal.UNSTABLE
+    refusal = live.session.refusal or unsound
     told = convert.told(refusal, live.message)
     server.explain(told.message)
     return convert.plain(ext.Accepted(refusal=told))
