@@ -33,8 +33,10 @@ def load(folder: Path, device: torch.device, progress: Progress) -> nn.Module:
     config, model = _bare(folder)
     dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
     tensors = _tensors(folder, dtype, device, progress)
-    if config.tie_word_embeddings and "model.embed_tokens.weight" in tensors:
-        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    embeddings = tensors.get("model.embed_tokens.weight")
+    if config.tie_word_embeddings and embeddings is not None:
+        # A file that stores both means both: transformers does not tie them either.
+        tensors.setdefault("lm_head.weight", embeddings)
     try:
         model.load_state_dict(tensors, strict=True, assign=True)
     except RuntimeError as error:
@@ -66,7 +68,8 @@ def _bare(folder: Path) -> tuple[Any, nn.Module]:
         with torch.device("meta"):
             return config, getattr(transformers, _CLASSES[kind])(config)
     except Exception as error:  # whatever a wrong value makes the library stumble over
-        raise ModelUnusable(f"{path} describes no model that can be built: {error}") from error
+        why = " ".join(str(error).split())
+        raise ModelUnusable(f"{path} describes no model that can be built: {why[:200]}") from error
 
 
 def _tensors(
