@@ -2,12 +2,14 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from frostline.core import session as core
 from frostline.core.barrier import Commit, Findings, Refusal, Refused
+from frostline.core.diagram import drawn, into
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState
 from frostline.core.regions import Gap, Hole, Pinned, Regions
@@ -372,3 +374,10 @@ def test_a_refine_keeps_the_pins() -> None:
     again, _ = effects_of(done, core.Refined(Wish(seed=7)))
     assert again.regions.holes[0].parts == (Pinned("pri"), Gap(old="or"))
     assert again.wish.seed == 7
+
+
+def test_the_diagram_in_the_documents_is_that_of_the_table() -> None:
+    page = (Path(__file__).parents[2] / "server" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert into(page) == page, "run: python -m frostline.core.diagram"
+    for state in State:
+        assert state.value in drawn()
