@@ -14,6 +14,13 @@ os.environ["FROSTLINE_CONFIG"] = str(Path(_RUNTIME.name) / "no-settings.toml")
 
 # Deadlines are timings, and a shared machine has none that mean anything.
 settings.register_profile("frostline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "long",
+    deadline=None,
+    max_examples=3000,
+    stateful_step_count=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("frostline")
 
 

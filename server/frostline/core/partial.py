@@ -45,6 +45,11 @@ class Part:
     taken: tuple[int | None, ...]
     left: tuple[Hole, ...]
 
+    @property
+    def whole(self) -> bool:
+        """Whether some hole goes in as a whole, its old text with it."""
+        return any(length is None for length in self.taken)
+
 
 def part(
     document: Document,

@@ -586,7 +586,9 @@ def _accept(session: Session, event: Accepted) -> Outcome:
         session.regions,
         part.drafts,
         part.edits,
-        settled=session.settled or all(draft.stable for draft in part.drafts),
+        # A whole hole can grow until the run ends, however stable it looks; the start of one cannot.
+        settled=session.settled
+        or (not part.whole and all(draft.stable for draft in part.drafts)),
         by_request=event.by_request,
         findings=replace(event.findings, breaks_syntax=breaks),
         applied=session.applied,
