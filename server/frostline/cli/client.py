@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -70,6 +71,9 @@ class EditorClient:
         buffers: open files by URI.
         heard: every `frostline/*` notification, in order, as (method, params).
         asked: every request of the server, in order, as (method, params).
+        messages: what the server showed the user; `questions` what it asked.
+        choose: the title of the answer to every question; None dismisses it.
+        lies: whether it says yes to edits and makes none, as some editors do.
         patience_s: how long an answer or a notification is waited for; None waits for ever, as a
             large model takes what it takes.
     """
@@ -80,6 +84,7 @@ class EditorClient:
         extended: bool = True,
         encoding: Encoding = Encoding.UTF32,
         patience_s: float | None = None,
+        root: Path | None = None,
     ) -> None:
         self.extended = extended
         self.patience_s = patience_s
@@ -88,6 +93,10 @@ class EditorClient:
         self.heard: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[tuple[str, Any]] = []
         self.messages: list[str] = []
+        self.questions: list[str] = []
+        self.choose: str | None = None
+        self.lies = False
+        self.root = root
         self.watch: Watcher = lambda method, params: None
         self.initialized: types.InitializeResult | None = None
         self._news = asyncio.Condition()
@@ -101,6 +110,7 @@ class EditorClient:
             self._client.feature(method)(self._listener(method))
         self._client.feature(types.WORKSPACE_APPLY_EDIT)(_plain_function(self._apply_asked))
         self._client.feature(types.WINDOW_SHOW_MESSAGE)(_plain_function(self._message))
+        self._client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)(_plain_function(self._asked))
         for method in (types.WINDOW_WORK_DONE_PROGRESS_CREATE, types.PROGRESS):
             self._client.feature(method)(_plain_function(self._progress))
 
@@ -127,6 +137,9 @@ class EditorClient:
             types.InitializeParams(
                 process_id=os.getpid(),
                 capabilities=capabilities,
+                workspace_folders=[types.WorkspaceFolder(self.root.as_uri(), self.root.name)]
+                if self.root
+                else None,
                 initialization_options=asdict(settings) if settings else {},
             )
         )
@@ -283,6 +296,11 @@ class EditorClient:
                 except TimeoutError:
                     continue
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something that the server says makes `condition` true."""
+        async with asyncio.timeout(self.patience_s), self._news:
+            await self._news.wait_for(condition)
+
     async def settled(self, session: str) -> str:
         """Wait until a session is not drafting, also after what was just sent; return its state."""
         # The server answers in order, so after this it has seen everything from before.
@@ -338,12 +356,22 @@ class EditorClient:
         self, params: types.ApplyWorkspaceEditParams
     ) -> types.ApplyWorkspaceEditResult:
         self.asked.append((types.WORKSPACE_APPLY_EDIT, params))
+        if self.lies:
+            return types.ApplyWorkspaceEditResult(applied=True)
         edit = self._client.protocol._converter.unstructure(params.edit)
         try:
             self.apply(json.loads(json.dumps(edit)))
         except FrostlineError as error:
             return types.ApplyWorkspaceEditResult(applied=False, failure_reason=str(error))
         return types.ApplyWorkspaceEditResult(applied=True)
+
+    async def _asked(
+        self, params: types.ShowMessageRequestParams
+    ) -> types.MessageActionItem | None:
+        self.questions.append(params.message)
+        async with self._news:
+            self._news.notify_all()
+        return next((one for one in params.actions or () if one.title == self.choose), None)
 
     async def _message(self, params: types.ShowMessageParams) -> None:
         self.messages.append(params.message)

@@ -147,6 +147,7 @@ class FrostlineServer(LanguageServer):
         documents: open documents.
         driver: the sessions.
         status: what was last heard of the worker.
+        told_edits: edits that clients were given, by the keys of their commits.
         extended: whether the client draws live drafts (`frostline/*`).
     """
 
@@ -168,6 +169,7 @@ class FrostlineServer(LanguageServer):
         self._fixed = dict(fixed or {})
         self.documents = Documents()
         self.extended = False
+        self.told_edits: dict[str, Any] = {}
         self._factory = worker or _worker_for
         self._worker: WorkerFace | None = None
         self._roots: tuple[str, ...] = ()

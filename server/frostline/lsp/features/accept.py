@@ -17,6 +17,9 @@ from frostline.lsp import extension as ext
 from frostline.lsp.features.rewrite import planned
 from frostline.lsp.server import PREVIEW_SCHEME, FrostlineServer, decoded
 
+# Edits that can be asked for again by their key.
+_REMEMBERED = 256
+
 
 def register(server: FrostlineServer) -> None:
     """Add these features to the server."""
@@ -122,9 +125,14 @@ async def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:
 
 
 def _edit(server: FrostlineServer, session: core.Session, commit: Commit) -> Any:
-    edits = [provisional.smallest(session.document, edit) for edit in commit.edits]
-    edit = convert.workspace_edit(session.document, edits, server.documents.encoding)
-    return server.protocol._converter.unstructure(edit)
+    """Return a commit as a WorkspaceEdit; asked again, the very same, whatever the text is by then."""
+    if commit.key not in server.told_edits:
+        edits = [provisional.smallest(session.document, edit) for edit in commit.edits]
+        edit = convert.workspace_edit(session.document, edits, server.documents.encoding)
+        server.told_edits[commit.key] = server.protocol._converter.unstructure(edit)
+        while len(server.told_edits) > _REMEMBERED:
+            del server.told_edits[next(iter(server.told_edits))]
+    return server.told_edits[commit.key]
 
 
 def _happened(server: FrostlineServer, name: str, event: core.Event) -> Any:
