@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -284,7 +285,7 @@ def test_no_replacement_characters_whatever_the_bytes(raw: bytes, data: st.DataO
     assert spelled.complete == (raw.decode(errors="replace") == raw.decode(errors="ignore"))
     assert all(piece.text for piece in spelled.pieces)
     neighbours = [piece.state for piece in spelled.pieces]
-    assert all(a != b for a, b in zip(neighbours, neighbours[1:], strict=False))
+    assert all(a != b for a, b in pairwise(neighbours))
     assert all(0 <= piece.confidence <= 1 for piece in spelled.pieces)
 
 

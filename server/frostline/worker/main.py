@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import logging
 import os
@@ -66,12 +67,19 @@ class Talk:
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """One request on its way."""
+    """One request on its way.
+
+    Attributes:
+        turn: when it last had a step, in steps of the worker; 0 before its first.
+        taken: steps it has had.
+        busy: whether one is under way.
+    """
 
     talk: Talk
     request: wire.Infill | wire.Score
     steps: Iterator[wire.Step | wire.Done] | None = None
     begun: bool = False
+    turn: int = 0
     taken: int = 0
     cancelled: bool = False
     busy: bool = False
@@ -100,6 +108,7 @@ class Worker:
         self._wanted = asyncio.Event()
         self._stopped = asyncio.Event()
         self._used = time.monotonic()
+        self._turns = itertools.count(1)
         self._compute = ThreadPoolExecutor(1, thread_name_prefix="compute")
 
     async def serve(self, address: Address, announced: Callable[[], None] = lambda: None) -> None:
@@ -278,9 +287,6 @@ class Worker:
     async def _work(self) -> None:
         while True:
             await self._wanted.wait()
-            # What came in during the last step: read, handed to its connection, acted upon.
-            for _ in range(3):
-                await asyncio.sleep(0)
             self._drop_cancelled()
             if self._engine is None or not self.runs:
                 self._wanted.clear()
@@ -288,11 +294,8 @@ class Worker:
             await self._advance(self._next(), self._engine)
 
     def _next(self) -> Run:
-        """Return the run to take a step of: interactive ones first, each in its turn."""
-        run = next((run for run in self.runs if run.interactive), self.runs[0])
-        self.runs.remove(run)
-        self.runs.append(run)
-        return run
+        """Return the run to take a step of: interactive ones first, and who has waited longest."""
+        return min(self.runs, key=lambda run: (not run.interactive, run.turn))
 
     async def _advance(self, run: Run, engine: Engine) -> None:
         loop = asyncio.get_running_loop()
@@ -300,7 +303,7 @@ class Worker:
         if not run.begun:
             run.begun = True
             self._tell_all()
-        run.busy = True
+        run.busy, run.turn = True, next(self._turns)
         try:
             message = await loop.run_in_executor(self._compute, _one_step, run, engine)
         except WorkerRefused as refused:
@@ -309,8 +312,10 @@ class Worker:
             # One request's bug is one request's answer; the log has the rest.
             logger.exception("run %s failed", run.request.id)
             message = wire.Failed(run.request.id, "bug", _brief(error))
-        finally:
-            run.busy = False
+        # What came in during the step is read, handed to its connection, and acted upon.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        run.busy = False
         self._used = time.monotonic()
         if isinstance(message, wire.Step):
             run.taken += 1
