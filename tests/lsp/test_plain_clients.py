@@ -236,3 +236,49 @@ async def test_serving_loads_no_model_stack() -> None:
     )
     out, _ = await process.communicate()
     assert out.decode().strip() == "[]"
+
+
+async def lenses(client: EditorClient) -> dict[str, types.Command]:
+    params = types.CodeLensParams(types.TextDocumentIdentifier(URI))
+    found = await client.request(types.TEXT_DOCUMENT_CODE_LENS, params)
+    return {lens.command.title: lens.command for lens in found}
+
+
+async def test_a_draft_that_waits_is_accepted_from_its_lens(scripted: Scripted) -> None:
+    async with scripted([[["(("]]], extended=False) as client:
+        client.open(URI, "python", "x = 0\n")
+        assert await lenses(client) == {}
+        assert (await command(client, "frostline.rewrite"))["refusal"]["code"] == "unsound"
+        shown = await lenses(client)
+        assert list(shown) == ["Accept though it does not parse", "Retry", "Reject"]
+        accept = shown["Accept though it does not parse"]
+        assert await client.command(accept.command, *accept.arguments) == {}
+        assert client.buffers[URI].document.text == "x = ((\n"
+        assert len(client.buffers[URI].undo) == 1
+        assert await lenses(client) == {}
+
+
+async def test_a_draft_that_waits_is_tried_again_or_rejected_from_its_lens(
+    scripted: Scripted,
+) -> None:
+    runs = [[["(("]]] * 4 + [[["1 + 1"]]]
+    async with scripted(runs, extended=False) as client:
+        client.open(URI, "python", "x = 0\n")
+        await command(client, "frostline.rewrite")
+        retry = (await lenses(client))["Retry"]
+        await client.command(retry.command, *retry.arguments)
+        await client.until(lambda: client.buffers[URI].document.text == "x = 1 + 1\n")
+        await command(client, "frostline.rewrite")
+        assert client.buffers[URI].document.version == 3
+
+
+async def test_the_draft_can_be_read_as_a_document(scripted: Scripted) -> None:
+    async with scripted([[["░░", "1 + 1"]]]) as client:
+        document = client.open(URI, "python", "x = 0\r\n")
+        begun = await client.begin(document, Span(4, 5))
+        await client.state(begun["session"], "ready")
+        params = types.TextDocumentContentParams(f"frostline:/{begun['session']}/a.py")
+        answer = await client.request("workspace/textDocumentContent", params)
+        assert answer.text == "x = 1 + 1\r\n"
+        gone = types.TextDocumentContentParams("frostline:/s99/a.py")
+        assert (await client.request("workspace/textDocumentContent", gone)).text == ""

@@ -363,6 +363,8 @@ class EditorClient:
             self.apply(json.loads(json.dumps(edit)))
         except FrostlineError as error:
             return types.ApplyWorkspaceEditResult(applied=False, failure_reason=str(error))
+        async with self._news:
+            self._news.notify_all()
         return types.ApplyWorkspaceEditResult(applied=True)
 
     async def _asked(

@@ -190,6 +190,19 @@ class Driver:
             self._beside(self._made(live, PATIENCE_S))
         return live.answer or refused(Refusal.UNKNOWN)
 
+    async def commit(self, name: str, scope: Scope = Scope.ALL) -> Refused | None:
+        """Accept on the user's word and have the editor make the edit; return why not, or None.
+
+        For clients that cannot make the edit of an accept themselves. A draft that breaks the syntax
+        goes in: who asks for it by name has been told.
+        """
+        result = await self.accept(name, scope, anyway=True)
+        if isinstance(result, Refused):
+            return result
+        live = self._live[name]
+        await self._make(live, result)
+        return None
+
     async def _find(self, live: Live, scope: Scope, hole: int | None) -> Findings:
         """Return what is to be known about an accept, of the text as it is when this returns."""
         while True:
@@ -379,10 +392,14 @@ class Driver:
                 return
             result = await self.accept(live.session.id)
         if isinstance(result, Commit):
-            done = await self._editor.apply(live.session.document, result.edits)
-            if live.session.state is core.State.COMMITTING:
-                self.feed(live, core.Applied(done))
-            await self._made(live, REPORT_S)
+            await self._make(live, result)
+
+    async def _make(self, live: Live, commit: Commit) -> None:
+        """Have the editor make the edit of a commit, and wait until it is made or is not."""
+        done = await self._editor.apply(live.session.document, commit.edits)
+        if live.session.state is core.State.COMMITTING:
+            self.feed(live, core.Applied(done))
+        await self._made(live, REPORT_S)
 
     async def _made(self, live: Live, patience_s: float) -> None:
         """Wait for the editor's report of the change, which can come after its answer, or never."""

@@ -287,6 +287,14 @@ class _ToEditor:
         server.protocol.notify(ext.PROVISIONAL, convert.plain(message))
 
     def state(self, session: Session, tell: core.Tell, metrics: dict[str, Any] | None) -> None:
+        if self._server.can("workspace", "code_lens", "refresh_support"):
+            self._server.background(self._server.workspace_code_lens_refresh_async(None))
+        if self._server.can("workspace", "text_document_content"):
+            uri = f"{PREVIEW_SCHEME}:/{session.id}/draft"
+            refresh = types.TextDocumentContentRefreshParams(uri)
+            self._server.background(
+                self._server.workspace_text_document_content_refresh_async(refresh)
+            )
         if not self._server.extended:
             return
         refusal = None if tell.refusal is None else convert.told(tell.refusal, tell.message)
@@ -359,10 +367,10 @@ def build(
     fixed: Mapping[str, object] | None = None,
 ) -> FrostlineServer:
     """Return a server with all features; what the editor sets does not change `fixed`."""
-    from frostline.lsp.features import accept, complete, inline, rewrite, status
+    from frostline.lsp.features import accept, complete, inline, lens, rewrite, status
 
     server = FrostlineServer(settings, worker, fixed)
-    for feature in (accept, complete, inline, rewrite, status):
+    for feature in (accept, complete, inline, lens, rewrite, status):
         feature.register(server)
     return server
 

@@ -49,17 +49,7 @@ def register(server: FrostlineServer) -> None:
 
     @server.feature(ext.REFINE)
     async def refine(params: Any) -> Any:
-        asked = decoded(params, ext.Refine)
-        session = server.driver.session(asked.session)
-        if session is None:
-            return convert.plain(ext.Begun(refusal=convert.told(Refusal.UNKNOWN)))
-        wish = replace(
-            session.wish,
-            instruction=_or(asked.instruction, session.wish.instruction),
-            strength=_or(asked.strength, session.wish.strength),
-            seed=_or(asked.seed, session.wish.seed + 1),
-        )
-        return _happened(server, asked.session, core.Refined(wish))
+        return _refine(server, decoded(params, ext.Refine))
 
     @server.feature(ext.REJECT)
     async def reject(params: Any) -> Any:
@@ -76,12 +66,33 @@ def register(server: FrostlineServer) -> None:
 
     @server.command("frostline.accept")
     async def accept_command(session: str) -> Any:
-        asked = ext.Accept(session=session)
-        return convert.plain(await _accept(server, asked))
+        refused = await server.driver.commit(session)
+        if refused is not None:
+            server.explain(refused.message)
+        return convert.plain(
+            ext.Accepted(refusal=None if refused is None else convert.refused(refused))
+        )
+
+    @server.command("frostline.retry")
+    async def retry_command(session: str) -> Any:
+        return _refine(server, ext.Refine(session=session))
 
     @server.command("frostline.reject")
     async def reject_command(session: str) -> Any:
         return _happened(server, session, core.Rejected())
+
+
+def _refine(server: FrostlineServer, asked: ext.Refine) -> Any:
+    session = server.driver.session(asked.session)
+    if session is None:
+        return convert.plain(ext.Accepted(refusal=convert.told(Refusal.UNKNOWN)))
+    wish = replace(
+        session.wish,
+        instruction=_or(asked.instruction, session.wish.instruction),
+        strength=_or(asked.strength, session.wish.strength),
+        seed=_or(asked.seed, session.wish.seed + 1),
+    )
+    return _happened(server, asked.session, core.Refined(wish))
 
 
 def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
