@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 
-from frostline.config import EMBEDDED
 from frostline.errors import ModelUnusable
 from frostline.models import spec as specs
 from frostline.models import weights
 from frostline.models.backend import MaskedBackend
 from frostline.models.tokens import Tokens
 
-
-def folder_of(name: str) -> Path:
-    """Return the folder of the model called `name`: "embedded", or a path.
-
-    Raises:
-        ModelUnusable: there is no such folder.
-    """
-    folder = Path(__file__).with_name("embedded") if name == EMBEDDED else Path(name).expanduser()
-    if not folder.is_dir():
-        raise ModelUnusable(
-            f"there is no model {name!r}; use {EMBEDDED!r} or the path of a folder with "
-            "config.json, tokenizer.json, frostline.json and model.safetensors"
-        )
-    return folder
+folder_of = specs.folder_of
 
 
 def device_of(name: str) -> torch.device:

@@ -1,4 +1,7 @@
-"""A model described by what it can do, not by its name. Read from `frostline.json` in its folder."""
+"""A model described by what it can do, not by its name. Read from `frostline.json` in its folder.
+
+Loads no torch: what is wrong with a folder at first sight is said at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from frostline.config import EMBEDDED
 from frostline.errors import ModelUnusable
 
 
@@ -54,6 +58,21 @@ class ModelSpec(msgspec.Struct, frozen=True):
     def pad(self) -> int | None:
         """The token that fills a gap behind its text, or None."""
         return self.length.id if self.length.kind == "end_pad" else None
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder of the model called `name`: "embedded", or a path.
+
+    Raises:
+        ModelUnusable: there is no such folder.
+    """
+    folder = Path(__file__).with_name("embedded") if name == EMBEDDED else Path(name).expanduser()
+    if not folder.is_dir():
+        raise ModelUnusable(
+            f"there is no model {name!r}; use {EMBEDDED!r} or the path of a folder with "
+            "config.json, tokenizer.json, frostline.json and model.safetensors"
+        )
+    return folder
 
 
 def read(folder: Path) -> ModelSpec:

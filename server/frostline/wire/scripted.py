@@ -3,8 +3,7 @@
 It has the client's face, so demos, tests and bug reports run the real server on it. A script is
 canvases as text, one list for each gap: `░` is a slot still open, the last canvas is the final text.
 What two canvases in a row have in common at the same place is shown as stable. A script for one gap
-serves every gap of its request. Recorded runs
-are played the same way.
+serves every gap of its request.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -88,6 +88,11 @@ class ScriptedWorker:
                     await self.gate()  # type: ignore[misc]
                 if script.lost_after == step:
                     raise WorkerLost("the model worker stopped; ask again")
+                if request.id in self.cancelled:
+                    figures = wire.Figures(steps=step, forwards=step)
+                    ended = True
+                    yield wire.Done(request.id, "cancelled", figures=figures)
+                    return
                 drafts = tuple(
                     _draft(gap.id, texts, step) for gap, texts in zip(gaps, canvases, strict=True)
                 )
@@ -150,6 +155,9 @@ def _draft(gap: int, canvases: Sequence[str], step: int) -> wire.GapDraft:
     return wire.GapDraft(gap, tuple(pieces))
 
 
+Canvases = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
 class Recording(msgspec.Struct, frozen=True):
     """A script as a JSON file has it.
 
@@ -158,7 +166,7 @@ class Recording(msgspec.Struct, frozen=True):
         pause_ms: between two steps; the default is a pace that an eye can follow.
     """
 
-    runs: tuple[tuple[tuple[str, ...], ...], ...]
+    runs: Annotated[tuple[tuple[Canvases, ...], ...], msgspec.Meta(min_length=1)]
     pause_ms: float = 150.0
 
 
