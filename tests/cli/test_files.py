@@ -92,6 +92,7 @@ def offset(text: str, place: dict) -> int:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("command", ["fill", "rewrite"])
+@pytest.mark.complaint(7)
 def test_only_the_hole_changes(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

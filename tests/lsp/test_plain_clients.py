@@ -41,6 +41,7 @@ async def test_inline_completion_is_advertised(scripted: Scripted) -> None:
         assert "frostline.rewrite" in capabilities.execute_command_provider.commands
 
 
+@pytest.mark.complaint(25)
 async def test_ghost_text_continues_the_line(scripted: Scripted) -> None:
     async with scripted([[["░░░", "len(values)"]]], extended=False) as client:
         client.open(URI, "python", "total = \n")
@@ -58,6 +59,7 @@ async def test_ghost_text_completes_a_word(scripted: Scripted) -> None:
         assert item.insert_text == "urn total"
 
 
+@pytest.mark.complaint(15)
 async def test_ghost_text_is_never_null(scripted: Scripted) -> None:
     async with scripted([[["x"]]], extended=False) as client:
         assert await inline(client, 0, 0) == []  # a file that is not open
@@ -68,6 +70,7 @@ async def test_ghost_text_is_never_null(scripted: Scripted) -> None:
 @pytest.mark.parametrize(
     ("text", "draft"), [("total = \n", "   "), ("f()\n", ")"), ("total = \n", "(((")]
 )
+@pytest.mark.complaint(21)
 async def test_it_can_say_nothing(scripted: Scripted, text: str, draft: str) -> None:
     # Blank, what already stands behind it, and what would not parse.
     async with scripted([[[draft]]], extended=False) as client:
@@ -75,6 +78,7 @@ async def test_it_can_say_nothing(scripted: Scripted, text: str, draft: str) -> 
         assert await inline(client, 0, 2 if text.startswith("f") else 8) == []
 
 
+@pytest.mark.complaint(19)
 async def test_a_change_while_it_drafts_gives_nothing(scripted: Scripted) -> None:
     async with scripted([[["░", "░", "x"]]], pause_ms=300, extended=False) as client:
         client.open(URI, "python", "total = \n")
@@ -133,6 +137,7 @@ async def test_a_code_action_is_resolved_to_one_edit(scripted: Scripted) -> None
         assert [edit.new_text for edit in change.edits] == ["1 + 1"]
 
 
+@pytest.mark.complaint(12)
 async def test_unfinished_bodies_are_offered_together(scripted: Scripted) -> None:
     text = "class A:\n    def f(self):\n        ...\n\n    def g(self):\n        pass\n"
     async with scripted([[["return 1"], ["return 2"]]], extended=False) as client:
@@ -161,6 +166,7 @@ async def command(client: EditorClient, name: str, **arguments: object) -> dict:
     return await client.command(name, {"uri": URI, "range": range, **arguments})
 
 
+@pytest.mark.complaint(5)
 async def test_a_command_commits_with_one_apply_edit(scripted: Scripted) -> None:
     async with scripted([[["░░", "1 + 1"]]], extended=False) as client:
         client.open(URI, "python", "x = 0\n")
@@ -197,6 +203,7 @@ async def test_wrong_settings_are_explained_and_change_nothing(scripted: Scripte
 
 
 @pytest.mark.parametrize("encoding", list(Encoding))
+@pytest.mark.complaint(16)
 async def test_every_encoding_puts_the_edit_where_it_belongs(
     scripted: Scripted, encoding: Encoding
 ) -> None:

@@ -81,6 +81,7 @@ async def test_a_change_in_the_hole_makes_the_draft_stale(client: EditorClient) 
     )
 
 
+@pytest.mark.complaint(1)
 async def test_several_holes_are_one_edit(client: EditorClient) -> None:
     text = "def move(point, dx, dy):\n    point.x += 0\n    point.y += 0\n"
     document = client.open(URI, "python", text)
@@ -99,6 +100,7 @@ async def test_several_holes_are_one_edit(client: EditorClient) -> None:
     assert "\n    point.y += " in after.text
 
 
+@pytest.mark.complaint(18)
 async def test_reject_leaves_everything_as_it_was(client: EditorClient) -> None:
     document = opened(client)
     begun = await client.begin(document, HOLE)
@@ -122,6 +124,7 @@ async def test_a_newer_begin_replaces_the_older(client: EditorClient) -> None:
     ]
 
 
+@pytest.mark.complaint(11)
 async def test_a_killed_worker_is_told_and_the_next_request_works(client: EditorClient) -> None:
     document = opened(client)
     await ready(client, document)
@@ -134,10 +137,12 @@ async def test_a_killed_worker_is_told_and_the_next_request_works(client: Editor
     told = await client.state(begun["session"], "refused")
     assert told["refusal"]["code"] == "lost"
     await client.told(ext.STATUS, lambda told: told["worker"] == "lost")
+    assert client.messages == [], "a failure is told by its state, and interrupts nobody"
     assert client.buffers[URI].document is document
     assert await ready(client, document)
 
 
+@pytest.mark.complaint(2)
 async def test_the_file_is_safe_when_the_server_is_killed(client: EditorClient) -> None:
     document = opened(client)
     begun = await client.begin(document, HOLE, length=100)
@@ -146,6 +151,20 @@ async def test_the_file_is_safe_when_the_server_is_killed(client: EditorClient) 
     await client.process.wait()
     assert client.buffers[URI].document is document
     assert client.buffers[URI].undo == []
+
+
+@pytest.mark.complaint(8)
+async def test_other_requests_are_answered_while_a_large_file_is_drafted(
+    scripted: Scripted,
+) -> None:
+    text = "x = 1\n" * 20_000
+    async with scripted([[["2", "2", "2"]]], pause_ms=50) as client:
+        document = client.open(URI, "python", text)
+        begun = await client.begin(document, Span(4, 5))
+        await client.extension(ext.STATUS, {})
+        states = [params["state"] for method, params in client.heard if method == ext.STATE]
+        assert states == ["drafting"], "the answer came before the draft was done"
+        await client.state(begun["session"], "ready")
 
 
 async def test_a_draft_commits_itself_when_that_is_asked_for(scripted: Scripted) -> None:
@@ -160,6 +179,7 @@ async def test_a_draft_commits_itself_when_that_is_asked_for(scripted: Scripted)
         assert len(client.buffers[URI].undo) == 1
 
 
+@pytest.mark.complaint(3)
 async def test_pin_keeps_what_is_pinned(scripted: Scripted) -> None:
     async with scripted([[["price * 2"]], [["+ 1"]]]) as client:
         document = client.open(URI, "python", "x = 0\n")
@@ -172,6 +192,7 @@ async def test_pin_keeps_what_is_pinned(scripted: Scripted) -> None:
         )
 
 
+@pytest.mark.complaint(23)
 async def test_excluded_files_never_reach_the_worker(scripted: Scripted) -> None:
     async with scripted([[["x"]]]) as client:
         document = client.open("file:///nowhere/.env", "python", "KEY = 1\n")
@@ -181,6 +202,7 @@ async def test_excluded_files_never_reach_the_worker(scripted: Scripted) -> None
         assert client.heard == []
 
 
+@pytest.mark.complaint(10)
 async def test_switched_off_means_that_no_worker_is_even_started() -> None:
     settings = Settings(enabled=False, threads=3)  # a worker of its own, which nobody else starts
     async with editor(settings, *SERVER, patience_s=60) as client:

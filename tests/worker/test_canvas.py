@@ -174,6 +174,7 @@ def test_the_begin_token_stands_only_before_the_first_token_of_a_file(desk: Desk
     assert desk.shown(desk.sees(begin_of_file=None).build("a", gap(), at_start=True)) == "a░░░"
 
 
+@pytest.mark.complaint(24)
 @given(st.data())
 def test_a_window_never_outgrows_the_model_and_keeps_all_slots(desk: Desk, data: Any) -> None:
     size = st.integers(0, 200)

@@ -138,6 +138,7 @@ async def test_scores_are_answered_between_steps(one: Peer, two: Peer, held: Hel
 # --- cancel -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.complaint(17)
 async def test_a_cancel_lets_the_step_under_way_end_and_no_other_begin(
     one: Peer, held: Held
 ) -> None:
@@ -198,6 +199,7 @@ async def test_a_cancel_of_something_unknown_or_of_anothers_run_does_nothing(
     assert (await one.next(wire.Done)).outcome == "converged"
 
 
+@pytest.mark.complaint(4)
 async def test_a_cancel_while_the_model_loads_does_not_end_the_load(
     address: Address, fixed: MaskedBackend
 ) -> None:
@@ -319,6 +321,7 @@ async def test_a_model_in_use_is_not_unloaded(one: Peer, two: Peer, held: Held) 
     assert (await one.next(wire.Done)).outcome == "converged"
 
 
+@pytest.mark.complaint(9)
 async def test_an_idle_model_is_unloaded_while_its_editor_stays(
     address: Address, fixed: MaskedBackend
 ) -> None:

@@ -20,7 +20,11 @@ from urllib.parse import unquote, urlsplit
 import attrs
 import msgspec
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+)
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
@@ -92,13 +96,19 @@ class Protocol(LanguageServerProtocol):
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """Return the typed message; a request that cannot be read is answered here and dropped."""
+        wants_answer = "id" in data and "method" in data
         try:
-            return super().structure_message(data)
-        except JsonRpcException as error:
-            if "id" in data and "method" in data:
-                self._send_response(data["id"], error=JsonRpcInvalidParams().to_response_error())
-            logger.warning("unreadable message %s: %s", data.get("method"), error)
-            return RawNotification("$/unreadable", self.VERSION)
+            message = super().structure_message(data)
+            if not wants_answer or hasattr(message, "id"):
+                return message
+            # A notification that somebody sent as a request, and waits for.
+            error: JsonRpcException = JsonRpcInvalidRequest()
+        except JsonRpcException as unreadable:
+            logger.warning("unreadable message %s: %s", data.get("method"), unreadable)
+            error = JsonRpcInvalidParams()
+        if wants_answer:
+            self._send_response(data["id"], error=error.to_response_error())
+        return RawNotification("$/unreadable", self.VERSION)
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(
