@@ -250,6 +250,8 @@ class Typing(RuleBasedStateMachine):
         if self.session is not None and not self.session.state.ended:
             assert self.session.document.text == self.document.text
             assert self.session.regions.length == len(self.document)
+            for regions, _ in self.session.earlier:
+                assert regions.length == len(self.document)
 
     @invariant()
     def a_session_that_goes_on_has_somebody_to_wait_for(self) -> None:

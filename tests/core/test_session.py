@@ -321,6 +321,17 @@ def test_a_key_gives_the_same_answer_for_ever() -> None:
     assert other == [core.Answer(Refused(Refusal.APPLIED, Refusal.APPLIED.message))]
 
 
+def test_an_earlier_draft_moves_along() -> None:
+    session = two_lines(EVENTS[core.Finished], core.Refined(Wish(seed=1)))
+    session, _ = edited(session, TextEdit(Span(0, 1), "longer"))
+    session, _ = effects_of(session, core.WentBack())
+    _, (answer,) = effects_of(session, core.Accepted())
+    assert isinstance(answer, core.Answer)
+    assert isinstance(answer.result, Commit)
+    after = apply(session.document.text, answer.result.edits)
+    assert after == "longer" + TWO[1:].replace("0", "price")
+
+
 def test_an_earlier_draft_comes_back() -> None:
     ready = in_state(State.READY)
     session, _ = effects_of(ready, core.Refined(Wish(seed=1)))

@@ -587,8 +587,7 @@ def _accept(session: Session, event: Accepted) -> Outcome:
         part.drafts,
         part.edits,
         # A whole hole can grow until the run ends, however stable it looks; the start of one cannot.
-        settled=session.settled
-        or (not part.whole and all(draft.stable for draft in part.drafts)),
+        settled=session.settled or (not part.whole and all(draft.stable for draft in part.drafts)),
         by_request=event.by_request,
         findings=replace(event.findings, breaks_syntax=breaks),
         applied=session.applied,
