@@ -13,7 +13,7 @@ draft stays; an edit in or beside a hole has it drafted again (`rebase.py` says 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -269,6 +269,10 @@ class Answer:
 Effect = Ask | Show | Tell | Stop | Answer
 
 
+# A draft that was ready once, and the holes that it was for.
+Kept = tuple[Regions, tuple[Draft, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """One draft. Immutable: `on` gives the next one.
@@ -308,7 +312,7 @@ class Session:
     accepts: int = 0
     applied: frozenset[str] = field(default_factory=frozenset)
     answers: tuple[tuple[str, Commit], ...] = ()
-    earlier: tuple[tuple[Regions, tuple[Draft, ...]], ...] = ()
+    earlier: tuple[Kept, ...] = ()
 
     def on(self, event: Event) -> tuple[Session, tuple[Effect, ...]]:
         """Return the session after `event`, and what has to be done.
@@ -513,12 +517,15 @@ def _edit(session: Session, event: Edited) -> Outcome:
     now = moved(session.document, holes, session.window, event.edits)
     if not now.holes:
         return _end(replace(session, document=event.document), State.REFUSED, Refusal.GONE)
-    return _after_edit(session, event.document, now)
+    return _after_edit(session, event.document, event.edits, now)
 
 
-def _after_edit(session: Session, document: Document, now: Moved) -> Outcome:
+def _after_edit(
+    session: Session, document: Document, edits: Sequence[TextEdit], now: Moved
+) -> Outcome:
     regions = Regions.tile(len(document), now.holes)
-    here = replace(session, document=document, regions=regions, window=now.window)
+    earlier = tuple(_earlier_after(session.document, session.earlier, document, edits))
+    here = replace(session, document=document, regions=regions, window=now.window, earlier=earlier)
     if not now.kept or now.near:
         here = replace(here, drafts=here.drafts if now.kept else (), repairs=0)
         asked, effects = _ask(here, _opened(regions), here.wish, calm=True)
@@ -526,6 +533,16 @@ def _after_edit(session: Session, document: Document, now: Moved) -> Outcome:
     if now.seen and here.state is State.READY:
         return _recheck(here, calm=True)
     return replace(here, changed=here.changed or now.seen), ()
+
+
+def _earlier_after(
+    before: Document, earlier: Sequence[Kept], document: Document, edits: Sequence[TextEdit]
+) -> Iterator[Kept]:
+    """Yield the earlier drafts that still fit after edits, with their holes where they are now."""
+    for regions, drafts in earlier:
+        now = moved(before, regions.holes, None, edits)
+        if now.kept and not now.near:
+            yield Regions.tile(len(document), now.holes), drafts
 
 
 def _typed_along(session: Session, event: Edited) -> Session | None:
@@ -545,7 +562,9 @@ def _typed_along(session: Session, event: Edited) -> Session | None:
             holes[index] = replace(holes[index], taken=hole.taken + edit.text)
             drafts[index] = partial.without_start(draft, grown)
             regions = Regions.tile(len(event.document), holes)
-            return replace(session, document=event.document, regions=regions, drafts=tuple(drafts))
+            return replace(
+                session, document=event.document, regions=regions, drafts=tuple(drafts), earlier=()
+            )
     return None
 
 
