@@ -10,7 +10,7 @@ import pytest
 from frostline import config
 from frostline.cli import main
 
-COMMANDS = ["demo", "lsp", "worker", "fill", "rewrite", "models", "doctor"]
+COMMANDS = ["demo", "lsp", "worker", "fill", "rewrite", "models", "doctor", "train"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"frostline {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_demo, _lsp, _worker, _fill, _rewrite, _models, _doctor):
+    for add in (_demo, _lsp, _worker, _fill, _rewrite, _models, _doctor, _train):
         add(commands)
     return parser
 
@@ -240,6 +240,19 @@ def _doctor(commands: Commands) -> None:
         from frostline.cli import doctor
 
         return doctor.run(args)
+
+    command.set_defaults(run=run)
+
+
+def _train(commands: Commands) -> None:
+    # Its options are described beside the recipe; the module that has them loads nothing heavy.
+    from frostline.train import command as recipe
+
+    command = _command(commands, "train", "train a model of the embedded form", recipe.EXAMPLE)
+    recipe.add_arguments(command)
+
+    def run(args: argparse.Namespace) -> int:
+        return recipe.main(args)
 
     command.set_defaults(run=run)
 
