@@ -264,16 +264,21 @@ def test_ghost_text_goes_when_the_user_goes_on(neovim: Neovim, keys: str):
     assert neovim.lines[1] == ("    x" if keys == "x" else "    ")
 
 
-def test_typing_while_it_is_drafted_drops_the_draft(neovim: Neovim):
+def test_typing_elsewhere_while_it_is_drafted_moves_the_draft(neovim: Neovim):
     neovim.open("a.py", FUNCTION)
-    neovim.play([["░░░", *["░░░"] * 400, "return 0"]])
+    neovim.play([["░░░", *["░░░"] * 30, "return 0"]])
     neovim.cursor(2, 4)
     neovim.keys("V\\ir")
     neovim.until(lambda: neovim.heard() == ["begin"], "it is being drafted")
-    neovim.keys("ggO# mine")
-    neovim.done()
-    assert "The text changed while it was being drafted" in neovim.messages()
-    assert neovim.lines == ["# mine", *FUNCTION.splitlines()]
+    neovim.keys("ggO# mine<Esc>")
+    neovim.until(
+        lambda: neovim.lines[2:3] == ["    return 0"], "the draft is in, one line further down"
+    )
+    assert neovim.lines == ["# mine", FUNCTION.splitlines()[0], "    return 0"]
+    neovim.keys("u")
+    assert neovim.lines == ["# mine", *FUNCTION.splitlines()], (
+        "the user's own typing is a step of its own"
+    )
 
 
 def test_a_code_action_that_comes_too_late_changes_nothing(neovim: Neovim):
