@@ -374,6 +374,9 @@ def test_the_embedded_model_rewrites_a_selection_and_says_ghost_text(neovim: Neo
     neovim.cursor(row + 1, 6)
     neovim.keys("v$h\\ir")
     neovim.done()
+    neovim.until(
+        lambda: len(neovim.seen()) == 2 or neovim.messages(), "the edit, or why there is none"
+    )
     assert len(neovim.seen()) == 2, neovim.messages()
     first, last = neovim.seen()
     assert last.lines[:row] == before[:row]

@@ -118,3 +118,9 @@ def test_the_card_says_what_was_learnt_from(trained: Path):
     card = (trained / "CARD.md").read_text()
     assert "standard library" in card
     assert "0.2 M parameters" in card
+
+
+def test_a_step_that_a_machine_slept_in_does_not_use_up_the_budget():
+    assert run.spent(2.0, 0.0) == 2.0
+    assert run.spent(4.0, 2.0) == 4.0
+    assert run.spent(560.0, 2.0) == 16.0

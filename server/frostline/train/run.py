@@ -77,6 +77,7 @@ class Run:
             self.model.model.compile()
         exact = not plan.half
         self._optimiser = Optimiser(model.named_parameters(), plan.rates, exact)
+        self._typical = 0.0
         self.losses: dict[str, float] = {}
 
     @property
@@ -123,8 +124,10 @@ class Run:
             self.position,
             step=self.position.step + 1,
             tokens=self.position.tokens + seen,
-            elapsed=self.position.elapsed + taken,
+            elapsed=self.position.elapsed + spent(taken, self._typical),
         )
+        counted = spent(taken, self._typical)
+        self._typical += (0.1 if self._typical else 1.0) * (counted - self._typical)
         return self._report(factor, seen / taken)
 
     def _learn(self, batch: Batch) -> None:
@@ -147,6 +150,15 @@ class Run:
         done = self.progress
         left = self.position.elapsed / done * (1 - done) if done else 0.0
         return Report(self.position, done, factor, dict(self.losses), speed, left)
+
+
+def spent(taken: float, typical: float) -> float:
+    """Return the seconds of budget that a step used up, which took so many.
+
+    A machine that was put to sleep in a step learnt nothing meanwhile, and a rate that has gone down
+    over it would not come back: no step counts for more than eight of the usual ones.
+    """
+    return min(taken, 8 * typical) if typical else taken
 
 
 def kinds(plan: Plan, progress: float, rng: np.random.Generator) -> list[Kind]:
