@@ -120,13 +120,13 @@ class Run:
         self._optimiser.step(factor, self.position.step + 1)
         seen = rows * window * self._plan.micro
         taken = time.monotonic() - started
+        counted = spent(taken, self._typical)
         self.position = replace(
             self.position,
             step=self.position.step + 1,
             tokens=self.position.tokens + seen,
-            elapsed=self.position.elapsed + spent(taken, self._typical),
+            elapsed=self.position.elapsed + counted,
         )
-        counted = spent(taken, self._typical)
         self._typical += (0.1 if self._typical else 1.0) * (counted - self._typical)
         return self._report(factor, seen / taken)
 
