@@ -17,6 +17,8 @@ from typing import Any, get_args, get_type_hints
 from frostline.errors import BadSetting
 
 EMBEDDED = "embedded"
+# What runs a program is for the user alone to name: an editor's settings can come from a repository.
+USER_ONLY = frozenset({"checks"})
 RISKS = ("deletes", "protected", "large", "unverified")
 
 
@@ -48,6 +50,8 @@ class Settings:
         large_edit_chars: an edit that changes more characters waits for the user.
         protected: globs, as in .gitignore, of files whose edits wait for the user.
         risks: what makes an edit wait for the user: deletes, protected, large, unverified.
+        checks: commands that a draft has to pass, run on a copy; only from the user's settings file.
+        check_s: seconds that each may take.
     """
 
     enabled: bool = True
@@ -73,6 +77,8 @@ class Settings:
     large_edit_chars: int = 4_000
     protected: tuple[str, ...] = ()
     risks: tuple[str, ...] = ("deletes", "protected", "large")
+    checks: tuple[str, ...] = ()
+    check_s: float = 10.0
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -84,18 +90,25 @@ class Settings:
         if not set(self.risks) <= set(RISKS):
             raise BadSetting(f"setting 'risks' may hold: {', '.join(RISKS)}")
 
-    def updated(self, values: Mapping[str, Any]) -> Settings:
+    def updated(self, values: Mapping[str, Any], *, by_user: bool = True) -> Settings:
         """Return the settings with `values` (by their names, snake_case or camelCase) on top.
 
+        Args:
+            by_user: False for values that can come from elsewhere than the user's own settings.
+
         Raises:
-            BadSetting: a name that there is not, or a value of the wrong kind.
+            BadSetting: a name that there is not, a value of the wrong kind, or one that only the
+                user's settings file may give.
         """
         changes: dict[str, Any] = {}
         for key, value in values.items():
             name = _snake(key)
             if name not in _KINDS:
                 raise BadSetting(f"there is no setting {key!r}; see `frostline doctor --settings`")
-            changes[name] = _checked(name, value)
+            checked = _checked(name, value)
+            if name in USER_ONLY and not by_user and checked != getattr(self, name):
+                raise BadSetting(f"setting {name!r} is taken from {settings_file()} only")
+            changes[name] = checked
         return replace(self, **changes)
 
 
@@ -118,6 +131,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_file_bytes": (0, 10**12),
     "max_edit_chars": (0, 10**9),
     "large_edit_chars": (0, 10**9),
+    "check_s": (0.1, 3600),
 }
 _KINDS: dict[str, Any] = get_type_hints(Settings)
 

@@ -32,12 +32,13 @@ def scripted(tmp_path: Path) -> Scripted:
 
     @asynccontextmanager
     async def start(
-        runs: list[list[list[str]]], pause_ms: float = 10, **options: Any
+        runs: list[list[list[str]]], pause_ms: float = 10, own_settings: bool = True, **options: Any
     ) -> AsyncIterator[EditorClient]:
         script = tmp_path / "script.json"
         script.write_text(json.dumps({"runs": runs, "pause_ms": pause_ms}))
+        settings = Settings() if own_settings else None
         async with editor(
-            Settings(), *SERVER, "--worker", f"scripted:{script}", patience_s=30, **options
+            settings, *SERVER, "--worker", f"scripted:{script}", patience_s=30, **options
         ) as client:
             yield client
 

@@ -1,7 +1,10 @@
 """Rules 5 and 8 of the barrier through the real server: what may not be changed, and what is asked first."""
 
+import json
 import os
 import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,3 +129,78 @@ async def test_an_editor_that_says_yes_and_does_nothing_is_not_believed(scripted
         assert told["state"] == "refused"
         assert told["refusal"]["code"] == "stale"
         assert [method for method, _ in client.asked].count(types.WORKSPACE_APPLY_EDIT) == 1
+
+
+@pytest.fixture
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Put commands into the user's settings file."""
+
+    def put(*commands: str, seconds: float = 10.0) -> None:
+        path = tmp_path / "config.toml"
+        path.write_text(f"checks = {json.dumps(commands)}\ncheck_s = {seconds}\n")
+        monkeypatch.setenv("FROSTLINE_CONFIG", str(path))
+
+    return put
+
+
+SLEEPER = f"{sys.executable} -c 'import time; time.sleep(60)'"
+CHECKER = """\
+import sys
+from pathlib import Path
+path = Path(sys.argv[-1])
+words = [word for line in path.read_text().splitlines() for word in line.split()]
+bad = [word for word in words if word in ("bad", "worse")]
+print("\\n".join(f"{path}:{n}: {word} is not allowed" for n, word in enumerate(bad)))
+sys.exit(bool(bad))
+"""
+
+
+@pytest.mark.parametrize(("draft", "passes"), [("fine", True), ("worse", False), ("bad", True)])
+async def test_a_check_complains_of_what_is_new(
+    scripted: Scripted, checks: Callable[..., None], tmp_path: Path, draft: str, passes: bool
+) -> None:
+    checker = tmp_path / "checker.py"
+    checker.write_text(CHECKER)
+    checks(f"{sys.executable} {checker}")
+    async with scripted([[[draft]]], own_settings=False) as client:
+        document = client.open(URI, "python", "bad\nx = 1\n")
+        session = await begun(client, document, Span(8, 9))
+        await client.state(session, "ready")
+        answer = await client.accept(session)
+        if passes:
+            assert "edit" in answer
+        else:
+            assert answer["refusal"]["code"] == "unsound"
+            assert "worse is not allowed" in answer["refusal"]["message"]
+            assert str(tmp_path) not in answer["refusal"]["message"].partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("no-such-checker", "could not be started"), (SLEEPER, "took longer than 0.2 seconds")],
+)
+async def test_a_check_that_does_not_run_checks_nothing(
+    scripted: Scripted, checks: Callable[..., None], command: str, words: str
+) -> None:
+    checks(command, seconds=0.2)
+    async with scripted([[["2"]]], own_settings=False) as client:
+        document = client.open(URI, "python", "x = 1\n")
+        session = await begun(client, document, Span(4, 5))
+        await client.state(session, "ready")
+        refusal = (await client.accept(session))["refusal"]
+        assert refusal["code"] == "unsound"
+        assert words in refusal["message"]
+
+
+async def test_an_editor_cannot_name_a_check(scripted: Scripted, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    async with scripted([[["2"]]]) as client:
+        settings(client, checks=[f"touch {made}"])
+        await client.extension(ext.STATUS, {})
+        await client.until(lambda: bool(client.messages))
+        assert "is taken from" in client.messages[0]
+        document = client.open(URI, "python", "x = 1\n")
+        session = await begun(client, document, Span(4, 5))
+        await client.state(session, "ready")
+        assert "edit" in await client.accept(session)
+        assert not made.exists()

@@ -377,6 +377,8 @@ class EditorClient:
 
     async def _message(self, params: types.ShowMessageParams) -> None:
         self.messages.append(params.message)
+        async with self._news:
+            self._news.notify_all()
 
     async def _progress(self, params: Any) -> None:
         self.asked.append(("progress", params))

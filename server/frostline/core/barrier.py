@@ -76,6 +76,11 @@ class Findings:
     complaint: str = ""
     risk: str = ""
 
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found that refuses the edit outright."""
+        return not (self.forbidden or self.breaks_syntax)
+
 
 NO_FINDINGS = Findings()
 

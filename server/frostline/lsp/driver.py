@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from frostline.config import Settings
@@ -28,7 +28,7 @@ from frostline.core.regions import Hole, Regions
 from frostline.core.session import Session, Wish
 from frostline.core.text import Document, TextEdit
 from frostline.errors import FrostlineError, WorkerLost
-from frostline.lsp import convert, findings, request
+from frostline.lsp import checks, convert, findings, request
 from frostline.lsp.documents import Documents
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerFace
@@ -219,15 +219,26 @@ class Driver:
                 )
             if part is None:
                 return NO_FINDINGS
+            whole = scope in (Scope.ALL, Scope.HOLE)
+            settings = self._settings()
             found = await asyncio.to_thread(
                 findings.find,
                 session.document,
                 part.edits,
-                self._settings(),
+                settings,
                 self._exclusions(),
-                whole=scope in (Scope.ALL, Scope.HOLE),
+                whole=whole,
                 verified=bool(live.figures) and live.figures[-1].verified,
             )
+            if whole and settings.checks and found.sound:
+                words = await asyncio.to_thread(
+                    checks.complaint,
+                    session.document,
+                    part.edits,
+                    settings.checks,
+                    settings.check_s,
+                )
+                found = replace(found, complaint=words)
             if live.session is session:
                 return found
 

@@ -212,7 +212,7 @@ class FrostlineServer(LanguageServer):
         given = convert.json_object(values)
         given = convert.json_object(given.get("frostline")) or given
         try:
-            settings = self.settings.updated({**given, **self._fixed})
+            settings = self.settings.updated({**given, **self._fixed}, by_user=False)
         except BadSetting as error:
             self.explain(str(error), types.MessageType.Warning)
             return
