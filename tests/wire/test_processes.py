@@ -236,7 +236,8 @@ async def test_what_lies_in_the_working_folder_is_never_imported(
     """A repository must not decide what runs on a machine."""
     trap = f"import os\nos.makedirs({str(tmp_path / 'trapped' / 'by.me')!r}, exist_ok=True)\n"
     for name in ("frostline", "torch", "msgspec", "psutil"):
-        folder = written(tmp_path / "repository" / f"{name}.py", trap)
+        for folder in (runtime, tmp_path / "repository"):
+            written(folder / f"{name}.py", trap)
     monkeypatch.chdir(folder)
     async with listening(Settings(model="nowhere", threads=1)) as one:
         with pytest.raises(WorkerRefused, match="there is no model"):

@@ -95,6 +95,7 @@ def test_how_many_slots_a_gap_gets(desk: Desk) -> None:
     assert count(room=7, old="x" * 40, strength=0.5) == 40
     # Its beginning takes slots too.
     assert count(room=7, required="ab") == 9
+    assert count(required="ab") == BLOCK_ROOM + 2
     assert count(room=0) == 1
 
 
@@ -159,6 +160,7 @@ def test_a_preamble_comes_only_where_it_fits_whole(desk: Desk) -> None:
     assert "import" not in desk.shown(small.build("a" * 58, gap(2), preamble="import x\n"))
     exact = desk.shown(small.build("a" * 52, gap(2), preamble="import x\n"))
     assert exact == "import x\n" + "a" * 52 + "░░"
+    assert "import" not in desk.shown(small.build("a" * 53, gap(2), preamble="import x\n"))
 
 
 def test_the_begin_token_stands_only_before_the_first_token_of_a_file(desk: Desk) -> None:

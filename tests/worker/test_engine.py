@@ -236,10 +236,17 @@ def test_strength_is_the_share_that_is_noised(backend: MaskedBackend, strength: 
     assert model.asked[looks].count(tiny.MASK) == math.ceil(strength * 6)
 
 
+def test_a_share_that_computers_count_too_high_is_counted_right(backend: MaskedBackend) -> None:
+    assert math.ceil(0.14 * 50) == 8
+    model = Opinionated(backend, "a" * 50, [9] * 50)
+    asked = infill(wire.Text("="), wire.Gap(0, old="a" * 50), strength=0.14)
+    assert drafted(Engine(model), asked)[0][0].steps == 7
+
+
 def test_strength_does_not_touch_what_a_text_has_to_begin_with(backend: MaskedBackend) -> None:
     assert rewritten(backend, "cdef", 0.9, required="ab").text == "XdYZ"
-    # It would rather write something else there.
-    assert rewritten(backend, "cdef", 0.9, required="zy").text == "XdYZ"
+    # It would rather write something else there, and half of the others is still two.
+    assert rewritten(backend, "cdef", 0.5, required="zy").text == "XdYf"
 
 
 def test_a_short_rewrite_of_one_gap_leaves_the_likely_ones_of_another(
@@ -264,6 +271,14 @@ def test_a_draft_that_the_model_would_write_again_is_verified(backend: MaskedBac
     *_, done = steps
     assert isinstance(done, wire.Done)
     assert not done.figures.verified
+
+
+def test_a_beginning_that_was_asked_for_is_not_put_in_doubt(backend: MaskedBackend) -> None:
+    model = Opinionated(backend, "uvcdef", [9] * 6)
+    asked = infill(wire.Text("="), wire.Gap(0, room=4, required="ab"), threshold=None)
+    _, done = drafted(Engine(model), asked)
+    assert (done.gaps[0].text, done.figures.verified) == ("cdef", True)
+    assert model.asked[-1][:2] == backend.tokens.encode("ab")
 
 
 def test_confidence_is_the_geometric_mean_of_its_tokens(backend: MaskedBackend) -> None:

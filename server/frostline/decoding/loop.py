@@ -125,11 +125,10 @@ def divergence(log_p: Tensor, before: Tensor | None) -> Tensor:
     """Return (slots,) KL(now || before) in nats, infinite without a step before."""
     if before is None:
         return torch.full(log_p.shape[:1], float("inf"), device=log_p.device)
-    p = log_p.exp()
     # What is impossible now adds nothing; what was impossible before and is not now is a surprise
     # without bound, and a large number says so without poisoning the sum.
-    terms = p * (log_p.clamp(min=-60.0) - before.clamp(min=-60.0))
-    return terms.masked_fill(p == 0, 0.0).sum(-1).clamp(min=0.0)
+    terms = log_p.exp() * (log_p.clamp(min=-60.0) - before.clamp(min=-60.0))
+    return terms.sum(-1).clamp(min=0.0)
 
 
 @torch.inference_mode()

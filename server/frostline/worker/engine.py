@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -76,7 +76,7 @@ class Engine:
                 drafts = self._drafts(canvas, last, stability.saw(last))
             yield wire.Step(infill.id, last.step, last.steps, drafts)
         with spent:
-            verified = self._verified(last, run, rules)
+            verified = self._verified(canvas, last, run)
         record = stability.record(last.step)
         yield wire.Done(
             infill.id,
@@ -100,7 +100,8 @@ class Engine:
         canvas = canvases.build(
             request.segments, request.preamble, self.backend, at_start=request.at_start, spare=False
         )
-        old = torch.tensor([one for gap in canvas.gaps for one in gap.old])
+        tokens = [one for gap in canvas.gaps for one in gap.old]
+        old = torch.tensor(tokens, device=self.backend.device)
         run = self.backend.open(canvas)
         log_p = loop.likelihood(old, self.backend.noise(len(old)), run.predict)
         means = [float(log_p[gap.slots].mean()) if gap.count else 0.0 for gap in canvas.gaps]
@@ -121,10 +122,7 @@ class Engine:
             kept = slice(gap.start, gap.start + len(gap.old))
             tokens[kept] = torch.tensor(gap.old, dtype=torch.long, device=noise.device)
             open[kept] = False
-            reached = accumulate(len(self._vocabulary[0][token]) for token in gap.old)
-            old[kept] = torch.tensor(
-                [end > len(gap.required) for end in reached], dtype=torch.bool, device=noise.device
-            )
+            old[kept] = self._chosen(gap, gap.old)
         if not old.any():
             return tokens, open
         log_p = loop.likelihood(tokens, noise, run.predict)
@@ -184,21 +182,29 @@ class Engine:
             texts.append(wire.GapText(gap.id, spelled.text, spelled.complete, round(mean, 4)))
         return tuple(texts)
 
+    def _chosen(self, gap: canvases.GapSlots, tokens: Sequence[int]) -> Tensor:
+        """Return (len(tokens),) booleans: what goes beyond the beginning that the gap must have."""
+        reached = accumulate(len(self._vocabulary[0][token]) for token in tokens)
+        beyond = [end > len(gap.required) for end in reached]
+        return torch.tensor(beyond, dtype=torch.bool, device=self.backend.device)
+
     def _text(self, step: loop.Step) -> Tensor:
         """Return (slots,) booleans: what is no padding."""
         pad = self.backend.spec.pad
         return torch.ones_like(step.open) if pad is None else step.tokens != pad
 
     @torch.inference_mode()
-    def _verified(self, last: loop.Step, run: MaskedRun, rules: constrain.Rules) -> bool:
+    def _verified(self, canvas: Canvas, last: loop.Step, run: MaskedRun) -> bool:
         """Return True when the model, asked again about its least sure slots, says the same."""
         text = self._text(last)
+        for gap in canvas.gaps:
+            text[gap.slots] &= self._chosen(gap, last.tokens[gap.slots].tolist())
         if not text.any():
             return True
         count = math.ceil(RECHECKED * int(text.sum()))
         asked = choose.surest(-last.confidence, text, count)
         noise = self.backend.noise(len(last.tokens))
-        logits = replace(rules, required=[b""] * len(rules.required)).possible(
+        logits = replace(self._rules(canvas), required=[b""] * len(canvas.gaps)).possible(
             run.predict(torch.where(asked, noise, last.tokens)).float(), last.tokens, asked
         )
         return bool((logits.argmax(-1)[asked] == last.tokens[asked]).all())

@@ -167,7 +167,6 @@ class Worker:
             self._used = time.monotonic()
             for run in self.runs:
                 run.cancelled = run.cancelled or run.talk is talk
-            self._drop_cancelled()
 
     def _greet(self, talk: Talk, message: wire.ToWorker) -> None:
         if not isinstance(message, wire.Hello):
@@ -332,7 +331,6 @@ class Worker:
 
     def _end(self, run: Run, message: wire.Message) -> None:
         self.runs.remove(run)
-        run.steps = None
         run.talk.send(message)
         if not self.runs:
             self._tell_all()
