@@ -1,6 +1,8 @@
 """Workers of each test's own: nothing here meets the worker of the person who runs it."""
 
 import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -28,13 +30,23 @@ def backend(folder: Path) -> MaskedBackend:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    """A runtime directory of this test's own; whatever worker is left in it is ended."""
-    # Sockets have short names.
-    path = tmp_path / "r"
-    monkeypatch.setenv("FROSTLINE_RUNTIME_DIR", str(path))
-    yield path
-    end(path)
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime directory of this test's own, not made yet."""
+    with a_runtime(monkeypatch) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def a_runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Set a runtime directory; whatever worker is left in it is ended."""
+    # pytest's own folders have names too long for a socket on some systems.
+    with tempfile.TemporaryDirectory(prefix="frostline-") as folder:
+        path = Path(folder) / "r"
+        monkeypatch.setenv("FROSTLINE_RUNTIME_DIR", str(path))
+        try:
+            yield path
+        finally:
+            end(path)
 
 
 def end(runtime: Path) -> None:

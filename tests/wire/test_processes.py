@@ -19,7 +19,7 @@ from frostline.config import Settings
 from frostline.errors import WorkerLost, WorkerRefused
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerClient
-from wire.conftest import end, workers
+from wire.conftest import a_runtime, workers
 from worker.peers import calling, infill
 
 pytestmark = pytest.mark.e2e
@@ -60,13 +60,10 @@ async def listening(settings: Settings) -> AsyncIterator[Listener]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def shared() -> Iterator[Path]:
     """A runtime directory whose worker several tests use: to start one takes seconds."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        path = tmp_path_factory.mktemp("s") / "r"
-        monkeypatch.setenv("FROSTLINE_RUNTIME_DIR", str(path))
+    with pytest.MonkeyPatch.context() as monkeypatch, a_runtime(monkeypatch) as path:
         yield path
-        end(path)
 
 
 @pytest.fixture
@@ -136,7 +133,7 @@ async def test_a_cancel_costs_at_most_the_step_under_way(shared: Path, settings:
                 await peer.next(wire.Step)
                 # While it stands still, all that it has said is in the socket.
                 process.send_signal(signal.SIGSTOP)
-                await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WSTOPPED)
+                await asyncio.to_thread(os.waitpid, process.pid, os.WUNTRACED)
                 with contextlib.suppress(TimeoutError):
                     while data := await asyncio.wait_for(peer.reader.read(1 << 16), 0.05):
                         peer.heard += peer.incoming.feed(data)

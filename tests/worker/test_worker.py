@@ -3,9 +3,10 @@
 import asyncio
 import gc
 import stat
+import tempfile
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,10 @@ def held(fixed: MaskedBackend) -> Held:
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Address:
-    return Address(tmp_path / "w.sock")
+def address() -> Iterator[Address]:
+    # pytest's own folders have names too long for a socket on some systems.
+    with tempfile.TemporaryDirectory(prefix="frostline-") as folder:
+        yield Address(Path(folder) / "w.sock")
 
 
 @pytest.fixture
