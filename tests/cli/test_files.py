@@ -200,3 +200,15 @@ def test_without_json_a_diff_is_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "-    return math.pi * radius\n" in out
     assert "@@" in out
     assert "\r" not in out
+
+
+def test_modules_in_the_users_folder_are_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("msgspec", "pygls", "torch", "lsprotocol"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a repository ran its own code')\n")
+    path = tmp_path / "file.py"
+    path.write_bytes(page().encode())
+    monkeypatch.chdir(tmp_path)
+    result = run(capsys, "fill", f"{path}:5:12", "--length", "3")
+    assert result["holes"] or result["refusal"]["code"] in ("unsound", "empty")

@@ -12,7 +12,7 @@ import pytest
 from frostline.cli.client import EditorClient, editor
 from frostline.config import Settings
 
-SERVER = (sys.executable, "-m", "frostline", "lsp")
+SERVER = (sys.executable, "-P", "-m", "frostline", "lsp")
 # One thread, as the machine is shared; a worker of the tests' own runtime directory.
 REAL = Settings(threads=1)
 

@@ -118,7 +118,8 @@ class EditorClient:
 
     async def start(self, settings: Settings | None = None, *command: str) -> None:
         """Start a server and greet it."""
-        command = command or (sys.executable, "-m", "frostline", "lsp")
+        # -P: what lies in the user's folder is text, never a module of ours.
+        command = command or (sys.executable, "-P", "-m", "frostline", "lsp")
         await self._client.start_io(*command, env=dict(os.environ), limit=1 << 26)
         capabilities = types.ClientCapabilities(
             general=types.GeneralClientCapabilities(
