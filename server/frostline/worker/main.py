@@ -247,10 +247,12 @@ class Worker:
                 logger.exception("loading %s failed", self.options.model)
             self._state, self._progress = "off", None
             self._message = str(error) if isinstance(error, FrostlineError) else _brief(error)
-            for run in self.runs:
+            # The state first: whoever hears of the failure finds it off, and can ask for it again.
+            failed, self.runs = self.runs, []
+            self._tell_all()
+            for run in failed:
                 code = error.code if isinstance(error, WorkerRefused) else "model"
                 run.talk.send(wire.Failed(run.request.id, code, self._message))
-            self.runs.clear()
         finally:
             self._loading = None
             self._used = time.monotonic()
