@@ -165,7 +165,7 @@ class Stage:
 
     def draw(self) -> None:
         """Draw the scene as it is now."""
-        if self._record is not None:
+        if self._record is not None and (self._scene.step or not self._frames):
             self._frames.append(self._scene.drawn())
         if self._live:
             self._live.update(self._scene.drawn(), refresh=True)
@@ -176,7 +176,7 @@ class Stage:
             return
         frames = self._frames
         console = Console(record=True, width=84, file=io.StringIO())
-        for index in sorted({min(2, len(frames) - 1), len(frames) // 2, len(frames) - 1}):
+        for index in sorted({0, len(frames) // 2, len(frames) - 1}):
             console.print(frames[index])
         picture = console.export_svg(title="frostline demo")
         # rich links fonts on somebody else's server; a picture has no business asking for them.
