@@ -32,20 +32,27 @@ def opened(client: EditorClient, uri: str = URI) -> Document:
     return client.open(uri, "python", TEXT)
 
 
-async def ready(client: EditorClient, document: Document, **options: object) -> str:
-    """Return a session that is ready; a small model may need another seed to write what parses."""
+async def ready(
+    client: EditorClient, document: Document, updates: int = 1, **options: object
+) -> str:
+    """Return a session that is ready, after so many drafts shown at least.
+
+    A small model may need another seed to write what parses, or more than a word.
+    """
     for seed in range(12):
         begun = await client.begin(document, HOLE, intent="rewrite", seed=seed, **options)
         told = await client.state(begun["session"], "ready", "refused")
         if told["state"] == "ready" and "refusal" not in told:
-            return str(begun["session"])
+            if len(client.shown(begun["session"])) >= updates:
+                return str(begun["session"])
+            continue
         assert told["refusal"]["code"] == "unsound", told
     raise AssertionError("twelve drafts in a row did not parse")
 
 
 async def test_begin_watch_ready_accept(client: EditorClient) -> None:
     document = opened(client)
-    session = await ready(client, document)
+    session = await ready(client, document, updates=3)
     shown = client.shown(session)
     assert len(shown) >= 3
     assert [one["version"] for one in shown] == [1] * len(shown)
