@@ -243,7 +243,7 @@ def test_deleting_a_whole_hole_ends_the_session() -> None:
 
 def test_typing_what_the_draft_says_takes_it_from_the_draft() -> None:
     session, effects = edited(in_state(State.READY), TextEdit(Span(8, 8), "pr"))
-    assert (effects, session.state) == ([], State.READY)
+    assert (effects, session.state) == ([core.Show(0, 0, session.drafts)], State.READY)
     assert session.drafts[0].text == "ice"
     _, (answer,) = effects_of(session, core.Accepted())
     assert isinstance(answer, core.Answer)

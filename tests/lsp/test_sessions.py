@@ -199,6 +199,18 @@ async def test_pin_keeps_what_is_pinned(scripted: Scripted) -> None:
         )
 
 
+async def test_what_is_typed_along_is_taken_off_the_draft_that_is_shown(scripted: Scripted) -> None:
+    async with scripted([[["return 1"]]]) as client:
+        document = client.open(URI, "python", "def f():\n    \n")
+        begun = await client.begin(document, Span(13, 13))
+        await client.state(begun["session"], "ready")
+        client.type(URI, Span(13, 13), "ret")
+        told = await client.told(ext.PROVISIONAL, lambda shown: shown["version"] == 2)
+        (hole,) = told["holes"]
+        assert hole["range"]["start"] == {"line": 1, "character": 7}
+        assert [piece["text"] for piece in hole["pieces"]] == ["urn 1"]
+
+
 @pytest.mark.complaint(23)
 async def test_excluded_files_never_reach_the_worker(scripted: Scripted) -> None:
     async with scripted([[["x"]]]) as client:

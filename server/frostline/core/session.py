@@ -512,7 +512,7 @@ def _end(
 
 def _edit(session: Session, event: Edited) -> Outcome:
     if (along := _typed_along(session, event)) is not None:
-        return along, ()
+        return along, (Show(0, 0, along.drafts),)
     holes = session.regions.holes
     now = moved(session.document, holes, session.window, event.edits)
     if not now.holes:
