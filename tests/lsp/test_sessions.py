@@ -1,7 +1,6 @@
 """The main job over stdio with the real worker, and the ways in which it ends otherwise."""
 
 import os
-import signal
 
 import psutil
 import pytest
@@ -129,24 +128,6 @@ async def test_a_newer_begin_replaces_the_older(client: EditorClient) -> None:
     assert (await client.state(second["session"], "ready", "refused"))["session"] == second[
         "session"
     ]
-
-
-@pytest.mark.complaint(11)
-async def test_a_killed_worker_is_told_and_the_next_request_works(client: EditorClient) -> None:
-    document = opened(client)
-    await ready(client, document)
-    status = await client.extension(ext.STATUS, {})
-    assert status["worker"] in ("ready", "busy")
-    begun = await client.begin(document, HOLE, length=200)
-    await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
-    for worker in _workers():
-        worker.send_signal(signal.SIGKILL)
-    told = await client.state(begun["session"], "refused")
-    assert told["refusal"]["code"] == "lost"
-    await client.told(ext.STATUS, lambda told: told["worker"] == "lost")
-    assert client.messages == [], "a failure is told by its state, and interrupts nobody"
-    assert client.buffers[URI].document is document
-    assert await ready(client, document)
 
 
 @pytest.mark.complaint(2)

@@ -7,6 +7,7 @@ server does. The tests use it too.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 from pygls.protocol import LanguageServerProtocol, default_converter
 
@@ -28,6 +30,7 @@ from frostline.lsp import convert
 from frostline.lsp import extension as ext
 from frostline.lsp.server import RawNotification
 
+_STOPPED = "the language server stopped; run it again"
 Watcher = Callable[[str, dict[str, Any]], None]
 
 
@@ -134,7 +137,8 @@ class EditorClient:
             ),
             experimental={"frostline": {"version": ext.VERSION}} if self.extended else None,
         )
-        self.initialized = await self._client.initialize_async(
+        self.initialized = await self.request(
+            types.INITIALIZE,
             types.InitializeParams(
                 process_id=os.getpid(),
                 capabilities=capabilities,
@@ -142,14 +146,15 @@ class EditorClient:
                 if self.root
                 else None,
                 initialization_options=asdict(settings) if settings else {},
-            )
+            ),
         )
         self._client.initialized(types.InitializedParams())
 
     async def stop(self) -> None:
         """Say goodbye as LSP has it."""
-        await self._client.shutdown_async(None)
-        self._client.exit(None)
+        with contextlib.suppress(FrostlineError):
+            await self.request(types.SHUTDOWN, None)
+            self._client.exit(None)
         await self._client.stop()  # type: ignore[no-untyped-call]
 
     @property
@@ -161,9 +166,21 @@ class EditorClient:
         return process
 
     async def request(self, method: str, params: object) -> Any:
-        """Return the answer to a request, as JSON values or lsprotocol types."""
-        async with asyncio.timeout(self.patience_s):
-            return await self._client.protocol.send_request_async(method, params)
+        """Return the answer to a request, as JSON values or lsprotocol types.
+
+        Raises:
+            FrostlineError: the server ended, or answered with an error.
+        """
+        if self.process.returncode is not None:
+            raise FrostlineError(_STOPPED)
+        try:
+            async with asyncio.timeout(self.patience_s):
+                return await self._client.protocol.send_request_async(method, params)
+        except JsonRpcException as error:
+            raise FrostlineError(f"the language server refused: {error.message}") from error
+        except (RuntimeError, ConnectionError) as error:
+            # How pygls says that the process ended.
+            raise FrostlineError(_STOPPED) from error
 
     async def extension(self, method: str, params: object) -> dict[str, Any]:
         """Return the answer to one of our requests, or to a command, as JSON values."""
@@ -290,7 +307,7 @@ class EditorClient:
                     if name == method and wanted(params):
                         return params
                 if self.process.returncode is not None:
-                    raise FrostlineError("the language server stopped")
+                    raise FrostlineError(_STOPPED)
                 try:
                     async with asyncio.timeout(1):
                         await self._news.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import difflib
 import json
 import os
@@ -67,7 +68,7 @@ def read(path: Path, settings: Settings) -> Source:
 
 
 def write(source: Source, text: str) -> None:
-    """Put `text` in the file's place in one move: whole or not at all, mode and links kept.
+    """Put `text` in the file's place in one move: whole or not at all, mode, owner and links kept.
 
     Raises:
         FrostlineError: the file changed since it was read, or there is no room or right to write.
@@ -79,7 +80,7 @@ def write(source: Source, text: str) -> None:
             raise FrostlineError(
                 f"{source.path} changed meanwhile; nothing was written, run it again"
             )
-        mode = stat.S_IMODE(target.stat().st_mode)
+        was = target.stat()
         if not os.access(target, os.W_OK):
             raise FrostlineError(f"{source.path} is read-only; nothing was written")
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -87,7 +88,11 @@ def write(source: Source, text: str) -> None:
             file.write(text.encode("utf-8"))
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)
+        if hasattr(os, "chown"):
+            # Root works on other people's files; nobody else can give one away, nor has to.
+            with contextlib.suppress(PermissionError):
+                os.chown(name, was.st_uid, was.st_gid)
+        Path(name).chmod(stat.S_IMODE(was.st_mode))
         Path(name).replace(target)
     except OSError as error:
         if name:

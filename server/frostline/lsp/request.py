@@ -47,7 +47,9 @@ def infill(
     around = skeleton.around(document, regions.holes, before=budget * 2 // 3, after=budget // 3)
     asked = wire.Infill(
         id=run,
-        segments=_segments(document, regions, around.window.start, around.window.end, wish),
+        segments=_segments(
+            document, regions, around.window, wish.length or settings.length or None
+        ),
         preamble=_lf(around.preamble),
         at_start=not document.text[: around.window.start].strip(BOM),
         instruction=wish.instruction,
@@ -75,10 +77,10 @@ def decoding(settings: Settings, wish: Wish, attempt: int, *, again: bool) -> wi
 
 
 def _segments(
-    document: Document, regions: Regions, start: int, end: int, wish: Wish
+    document: Document, regions: Regions, window: Span, room: int | None
 ) -> tuple[wire.Text | wire.Gap, ...]:
     segments: list[wire.Text | wire.Gap] = []
-    reached, number = start, 0
+    reached, number = window.start, 0
     for hole in regions.holes:
         before = document.text[reached : hole.span.start - len(hole.required)]
         _add_text(segments, before)
@@ -86,14 +88,14 @@ def _segments(
             if isinstance(part, Pinned):
                 _add_text(segments, part.text)
             else:
-                segments.append(_gap(document, hole, part, number, wish))
+                segments.append(_gap(document, hole, part, number, room))
                 number += 1
         reached = hole.span.end
-    _add_text(segments, document.text[reached:end])
+    _add_text(segments, document.text[reached : window.end])
     return tuple(segments)
 
 
-def _gap(document: Document, hole: Hole, part: Gap, number: int, wish: Wish) -> wire.Gap:
+def _gap(document: Document, hole: Hole, part: Gap, number: int, room: int | None) -> wire.Gap:
     whole = len(hole.parts) == 1
     old = part.old or (document.slice(hole.span) if whole else "")
     return wire.Gap(
@@ -101,7 +103,7 @@ def _gap(document: Document, hole: Hole, part: Gap, number: int, wish: Wish) -> 
         old=sendable(_lf(old)),
         multiline=hole.multiline,
         required=sendable(hole.required) if part is hole.parts[0] else "",
-        room=part.room or wish.length,
+        room=part.room or room,
     )
 
 
