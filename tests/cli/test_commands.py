@@ -96,4 +96,4 @@ def test_models_lists_the_embedded_one_and_what_cannot_be_used(
     assert embedded["usable"] is True
     assert embedded["sees"] == "both sides"
     assert other["usable"] is False
-    assert "frostline.json" in other["problem"]
+    assert "has no config.json" in other["problem"]

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from frostline.errors import ModelUnusable
-from frostline.models import registry
-from frostline.models import spec as specs
-from models import tiny
+from frostline.models import fit, registry, weights
+from frostline.models import folder as folders
+from models import published, tiny
 
 
 def refusal(folder: Path) -> str:
@@ -61,6 +61,15 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     assert f"has no {name}" in refusal(folder)
 
 
+def test_a_tokenizer_whose_rules_are_code_is_refused(tmp_path: Path) -> None:
+    folder = published.dream(tmp_path / "dream")
+    published.changed(folder, "tokenizer_config.json", tokenizer_class="EvilTokenizer")
+    (folder / "tokenization_evil.py").write_text("raise SystemExit('executed')")
+    assert "how a EvilTokenizer cuts text stands in code only" in refusal(folder)
+    (folder / "merges.txt").unlink()
+    assert "has no tokenizer.json" in refusal(folder)
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "frostline.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"a": 1}'])
 def test_a_file_that_holds_something_else(folder: Path, name: str, content: bytes) -> None:
@@ -69,10 +78,105 @@ def test_a_file_that_holds_something_else(folder: Path, name: str, content: byte
     assert name in sentence or "models of type None" in sentence
 
 
-def test_missing_weights(folder: Path) -> None:
+class Mark:
+    """Unpickled, it leaves a file."""
+
+    def __init__(self, left: Path) -> None:
+        self.left = left
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(self.left), "w")
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.safetensors"])
+def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path, name: str) -> None:
+    left = tmp_path / "mark"
     (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(b"a pickle, perhaps")
-    assert "has no safetensors files; weights of other kinds are not opened" in refusal(folder)
+    torch.save({"model.norm.weight": Mark(left)}, folder / name)
+    sentence = refusal(folder)
+    if name.endswith("safetensors"):
+        assert "model.safetensors is damaged" in sentence
+    else:
+        assert "has no safetensors files; weights of other kinds are not opened" in sentence
+    assert not left.exists()
+    # The mark is no dud.
+    (folder / name).rename(tmp_path / "pickle")
+    torch.load(tmp_path / "pickle", weights_only=False)["model.norm.weight"].close()
+    assert left.exists()
+
+
+def test_a_missing_file_of_several_is_named(tmp_path: Path) -> None:
+    folder = published.dream(tmp_path / "dream")
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    sentence = refusal(folder)
+    assert "lacks model-00002-of-00002.safetensors (1 of 2 weight files are missing)" in sentence
+    (folder / "model.safetensors.index.json").write_text("[]")
+    assert "model.safetensors.index.json is damaged" in refusal(folder)
+
+
+def test_an_index_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    folder = published.dream(tmp_path / "dream")
+    outside = tmp_path / "outside.safetensors"
+    (folder / "model-00002-of-00002.safetensors").rename(outside)
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    where = {
+        name: "../outside.safetensors" if "00002" in file else file
+        for name, file in index["weight_map"].items()
+    }
+    changed(folder, "model.safetensors.index.json", weight_map=where)
+    assert "lacks outside.safetensors" in refusal(folder)
+
+
+def test_an_expert_too_few(tmp_path: Path) -> None:
+    folder = published.llada_moe(tmp_path / "moe")
+    reweighed(folder, lambda tensors: tensors.pop("model.layers.1.mlp.experts.2.up_proj.weight"))
+    assert "an expert of model.layers.1.mlp.experts is missing" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("llada", {"alibi": True}),
+        ("llada", {"block_group_size": 2}),
+        ("llada", {"d_model": None}),
+        ("llada-moe", {"shared_expert_intermediate_size": 16}),
+        ("llada-moe", {"moe_router_enable_expert_bias": True}),
+        ("llada-moe", {"moe_layer_freq": [1]}),
+        ("dream", {"use_sliding_window": True}),
+    ],
+    ids=str,
+)
+def test_a_variant_that_would_be_computed_wrongly(
+    tmp_path: Path, kind: str, values: dict[str, object]
+) -> None:
+    folder = published.FULL[kind](tmp_path / kind)
+    published.changed(folder, "config.json", **values)
+    sentence = refusal(folder)
+    assert any(
+        part in sentence for part in ("only", "does not say of each layer", "no model that can")
+    )
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+def test_a_model_that_does_not_fit_is_refused_before_it_is_loaded(
+    folder: Path, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "free", lambda _: 40_000.0)
+    monkeypatch.setattr(registry.weights, "load", lambda *_: pytest.fail("it was loaded"))
+    sentence = refusal(folder)
+    assert "0.0 billion numbers" in sentence
+    assert "are free on cpu" in sentence
+    assert "would fit" in sentence
+
+
+def test_where_float32_does_not_fit_bfloat16_may(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = weights.numbers_in(folder)
+    assert numbers == sum(one.numel() for one in load_file(folder / "model.safetensors").values())
+    monkeypatch.setattr(fit, "free", lambda _: 3.0 * numbers)
+    model = registry.load(str(folder), "cpu").model
+    assert {one.dtype for one in model.parameters()} == {torch.bfloat16}
 
 
 @pytest.mark.parametrize("kept", [0, 4, 100, 5000, -1])
@@ -138,13 +242,18 @@ def test_a_head_beside_tied_embeddings_is_used(folder: Path) -> None:
     assert torch.equal(registry.load(str(folder), "cpu").model.lm_head.weight, other)
 
 
-@pytest.mark.parametrize("kind", ["bert", "Dream", "", None, 7])
+@pytest.mark.parametrize("kind", ["bert", "dream", "", None, 7])
 def test_an_unknown_architecture_is_not_fetched(folder: Path, kind: object) -> None:
-    changed(folder, "config.json", model_type=kind, auto_map={"AutoModel": "evil.Model"})
-    (folder / "evil.py").write_text("raise SystemExit('executed')")
+    changed(folder, "config.json", model_type=kind)
     sentence = refusal(folder)
     assert f"models of type {kind!r} cannot be run" in sentence
-    assert "llama, qwen2, qwen3" in sentence
+    assert "auto_map" not in sentence
+    changed(folder, "config.json", auto_map={"AutoModel": "evil.Model"})
+    (folder / "evil.py").write_text("raise SystemExit('executed')")
+    sentence = refusal(folder)
+    assert f"models of type {kind!r} cannot be run; its auto_map names code" in sentence
+    assert "such code is never run" in sentence
+    assert "Dream, a2d-llama, a2d-qwen2" in sentence
 
 
 def test_remote_code_is_not_executed_for_a_known_one_either(folder: Path) -> None:
@@ -205,7 +314,6 @@ def test_more_entries_in_the_tokenizer_than_in_the_weights(tmp_path: Path) -> No
         {"noise": {"kind": "uniform"}},
         {"attention": "causal"},
         {"attention": "block"},
-        {"length": {"kind": "expand_delete", "id": 3}},
     ],
     ids=str,
 )
@@ -226,10 +334,10 @@ def test_a_spec_that_makes_no_sense(folder: Path, changes: dict[str, object]) ->
 
 def test_a_spec_may_say_more_than_is_known(folder: Path) -> None:
     changed(folder, "frostline.json", left_to_right={"begin": 3}, colour="blue")
-    spec = specs.read(folder)
+    spec = folders.read(folder)
     assert (spec.pad, spec.max_context, spec.begin_of_file) == (tiny.PAD, 128, tiny.BEGIN)
     changed(folder, "frostline.json", length={"kind": "fixed"})
-    assert specs.read(folder).pad is None
+    assert folders.read(folder).pad is None
 
 
 def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from frostline.errors import ModelUnusable
 from frostline.models.registry import folder_of
 from frostline.models.tokens import Tokens
-from models import tiny
+from models import published, tiny
 
 EMBEDDED = Tokens(folder_of("embedded"))
 
@@ -56,8 +56,10 @@ def test_no_tokens_are_added_around_a_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda made: setattr(made, "normalizer", normalizers.NFC()),
         lambda made: setattr(made, "normalizer", normalizers.NFKC()),
+        lambda made: setattr(
+            made, "normalizer", normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+        ),
         lambda made: setattr(made, "normalizer", normalizers.Lowercase()),
         lambda made: setattr(made, "normalizer", normalizers.Strip()),
         lambda made: setattr(made, "normalizer", normalizers.Replace("\r\n", "\n")),
@@ -69,13 +71,45 @@ def test_no_tokens_are_added_around_a_text(tmp_path: Path) -> None:
         lambda made: setattr(made, "pre_tokenizer", pre_tokenizers.Whitespace()),
         lambda made: setattr(made, "pre_tokenizer", pre_tokenizers.Metaspace()),
     ],
-    ids=["NFC", "NFKC", "lower", "strip", "crlf", "bom", "prefix", "space", "words", "metaspace"],
+    ids=[
+        "NFKC",
+        "NFC-lower",
+        "lower",
+        "strip",
+        "crlf",
+        "bom",
+        "prefix",
+        "space",
+        "words",
+        "metaspace",
+    ],
 )
 def test_a_tokenizer_that_changes_text_is_refused(
     tmp_path: Path, change: Callable[[Tokenizer], Any]
 ) -> None:
     with pytest.raises(ModelUnusable, match="could not keep your text intact"):
         with_tokenizer(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [normalizers.NFC(), normalizers.Sequence([normalizers.NFC()])],
+    ids=["NFC", "list"],
+)
+def test_accents_are_not_put_together(tmp_path: Path, normalizer: Any) -> None:
+    tokens = with_tokenizer(tmp_path, lambda made: setattr(made, "normalizer", normalizer))
+    assert tokens.spell(tokens.encode("e\u0301")) == "e\u0301".encode()
+    assert tokens.encode("e\u0301") != tokens.encode("\u00e9")
+
+
+def test_a_tokenizer_published_as_vocabulary_and_merges(tmp_path: Path) -> None:
+    tokens = Tokens(published.dream(tmp_path))
+    ids = tokens.encode("    return x1 = 22\r\n")
+    assert tokens.spell(ids) == b"    return x1 = 22\r\n"
+    # Cut as Qwen2 cuts, digits one by one, and put together by the merges.
+    assert [tokens.spell([one]) for one in ids[-4:]] == [b"2", b"2", b"\r", b"\n"]
+    assert tokens.spelled.index(b"return") in ids
+    assert tokens.spelled.index(b" =") in ids
 
 
 def test_a_tokenizer_that_does_not_know_every_byte_is_refused(tmp_path: Path) -> None:

@@ -13,12 +13,11 @@ from frostline.errors import ModelUnusable
 
 def described(name: str) -> dict[str, Any]:
     """Return what a model folder says of itself, or why it cannot be used. Loads no weights."""
-    from frostline.models import spec
-    from frostline.models.registry import folder_of
+    from frostline.models import folder as folders
 
     try:
-        folder = folder_of(name)
-        read = spec.read(folder)
+        folder = folders.folder_of(name)
+        read = folders.read(folder)
     except ModelUnusable as error:
         return {"model": name, "usable": False, "problem": str(error)}
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
@@ -27,7 +26,7 @@ def described(name: str) -> dict[str, Any]:
         "usable": size > 0,
         "name": read.name,
         "bytes": size,
-        "sees": "both sides" if read.attention == "full" else read.attention,
+        "sees": read.sees,
         "length": read.length.kind,
         "instruction": read.instruction,
         "max_context": read.max_context,

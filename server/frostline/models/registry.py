@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from frostline.errors import ModelUnusable
-from frostline.models import spec as specs
-from frostline.models import weights
+from frostline.models import fit, folder, selftest, weights
 from frostline.models.backend import MaskedBackend
+from frostline.models.spec import ModelSpec
 from frostline.models.tokens import Tokens
 
-folder_of = specs.folder_of
+folder_of = folder.folder_of
 
 
 def device_of(name: str) -> torch.device:
@@ -34,7 +34,7 @@ def device_of(name: str) -> torch.device:
 
 
 def load(name: str, device: str, progress: weights.Progress = lambda _: None) -> MaskedBackend:
-    """Return the model called `name`, loaded on `device`.
+    """Return the model called `name`, loaded on `device` and tried.
 
     Args:
         progress: told the share that is loaded, 0 to 1.
@@ -42,30 +42,21 @@ def load(name: str, device: str, progress: weights.Progress = lambda _: None) ->
     Raises:
         ModelUnusable: it cannot be run, with the reason and what to do.
     """
-    folder = folder_of(name)
-    spec = specs.read(folder)
-    if spec.noise.kind != "mask" or spec.attention != "full" or spec.length.kind == "expand_delete":
+    at = folder_of(name)
+    spec = folder.read(at)
+    _check_supported(spec)
+    tokens = Tokens(at)
+    chosen = device_of(device)
+    way = fit.chosen(at, chosen)
+    model = weights.load(at, chosen, way.dtype, progress)
+    backend = MaskedBackend(at, spec, tokens, model)
+    selftest.check(backend)
+    return backend
+
+
+def _check_supported(spec: ModelSpec) -> None:
+    if spec.noise.kind != "mask" or spec.attention != "full":
         raise ModelUnusable(
             f"{spec.name} denoises in a way that is not supported yet "
             f"({spec.noise.kind} noise, {spec.attention} attention, {spec.length.kind} length)"
         )
-    tokens = Tokens(folder)
-    chosen = device_of(device)
-    backend = MaskedBackend(folder, spec, tokens, weights.load(folder, chosen, progress))
-    _check_ids(spec, backend)
-    return backend
-
-
-def _check_ids(spec: specs.ModelSpec, backend: MaskedBackend) -> None:
-    signs = {one for one in (spec.noise.id, spec.pad, spec.begin_of_file) if one is not None}
-    if not all(0 <= one < backend.vocabulary for one in signs.union(spec.banned)):
-        raise ModelUnusable(f"{spec.name} names a special token outside its vocabulary")
-    if backend.tokens.size > backend.vocabulary:
-        raise ModelUnusable(f"{spec.name}'s tokenizer has more entries than its weights")
-    for one in signs:
-        text = backend.tokens.spell([one]).decode(errors="ignore")
-        if one in backend.tokens.encode(text):
-            raise ModelUnusable(
-                f"{spec.name}'s tokenizer reads {text!r} in a text as a special token; "
-                "it could not keep a file with that in it intact, so it is not used"
-            )

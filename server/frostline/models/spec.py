@@ -1,17 +1,10 @@
-"""A model described by what it can do, not by its name. Read from `frostline.json` in its folder.
-
-Loads no torch: what is wrong with a folder at first sight is said at once.
-"""
+"""A model described by what it can do, not by its name."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-
-from frostline.config import EMBEDDED
-from frostline.errors import ModelUnusable
 
 
 class Noise(msgspec.Struct, frozen=True):
@@ -22,10 +15,46 @@ class Noise(msgspec.Struct, frozen=True):
 
 
 class Length(msgspec.Struct, frozen=True):
-    """How the model says where a text ends."""
+    """How the model says where a text ends.
+
+    Attributes:
+        id: "end_pad": what fills a gap behind its text. "expand_delete": one slot that becomes two.
+        delete: "expand_delete": a slot that goes.
+    """
 
     kind: Literal["fixed", "end_pad", "expand_delete"]
     id: int = -1
+    delete: int = -1
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """Tokens around text that is put in front of a window: the suffix, then the prefix, then the hole.
+
+    All three empty is the plain form: the suffix, an empty line, the prefix.
+    """
+
+    suffix: tuple[int, ...] = ()
+    prefix: tuple[int, ...] = ()
+    middle: tuple[int, ...] = ()
+
+
+class Sampler(msgspec.Struct, frozen=True):
+    """How a model with uniform noise is denoised, as its checkpoint says (DiffusionGemma's names).
+
+    Attributes:
+        steps: at most.
+        t_min, t_max: temperature of the last step and before the first.
+        entropy_bound: nats; the surest tokens are taken while their joint entropy is within it.
+        stability: steps for which the likeliest text has to stay the same, to stop.
+        confidence: nats a token; the mean entropy has to be below it, to stop.
+    """
+
+    steps: Annotated[int, msgspec.Meta(ge=1)] = 48
+    t_min: float = 0.4
+    t_max: float = 0.8
+    entropy_bound: float = 0.1
+    stability: int = 1
+    confidence: float = 0.005
 
 
 class ModelSpec(msgspec.Struct, frozen=True):
@@ -33,7 +62,10 @@ class ModelSpec(msgspec.Struct, frozen=True):
 
     Attributes:
         shift: 1 when token i is read from the output at i - 1.
-        attention: "full" sees both sides of a hole.
+        attention: "full" sees both sides of a hole; "block" sees blocks of `block` tokens behind each
+            other, so what is behind a hole is quoted in front of it; "prefix_canvas" sees what is
+            before, and a canvas of `block` tokens as a whole.
+        block: tokens of a block or canvas, 0 where there are none.
         max_context: tokens that it was trained to see at once.
         banned: tokens that are never part of a text.
         begin_of_file: the token that stands before a file's first one, and only there.
@@ -47,6 +79,9 @@ class ModelSpec(msgspec.Struct, frozen=True):
     attention: Literal["full", "block", "prefix_canvas", "causal"]
     length: Length
     max_context: Annotated[int, msgspec.Meta(ge=64)]
+    block: Annotated[int, msgspec.Meta(ge=0)] = 0
+    quote: Quote | None = None
+    sampler: Sampler | None = None
     self_conditioning: bool = False
     edits_unmasked: bool = False
     banned: tuple[int, ...] = ()
@@ -59,35 +94,31 @@ class ModelSpec(msgspec.Struct, frozen=True):
         """The token that fills a gap behind its text, or None."""
         return self.length.id if self.length.kind == "end_pad" else None
 
+    @property
+    def sees(self) -> str:
+        """How much of what is around a hole it sees, in a few words."""
+        match self.attention:
+            case "full":
+                return "both sides"
+            case "block":
+                return f"what is before, and what is behind as a quotation; blocks of {self.block}"
+            case "prefix_canvas":
+                return f"what is before, and up to {self.block} tokens of hole and what is behind"
+            case "causal":
+                return "what is before, and what is behind as a quotation"
 
-def folder_of(name: str) -> Path:
-    """Return the folder of the model called `name`: "embedded", or a path.
-
-    Raises:
-        ModelUnusable: there is no such folder.
-    """
-    folder = Path(__file__).with_name("embedded") if name == EMBEDDED else Path(name).expanduser()
-    if not folder.is_dir():
-        raise ModelUnusable(
-            f"there is no model {name!r}; use {EMBEDDED!r} or the path of a folder with "
-            "config.json, tokenizer.json, frostline.json and model.safetensors"
-        )
-    return folder
-
-
-def read(folder: Path) -> ModelSpec:
-    """Return the spec of the model in `folder`.
-
-    Raises:
-        ModelUnusable: there is none, or it is not one.
-    """
-    path = folder / "frostline.json"
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=ModelSpec)
-    except OSError as error:
-        raise ModelUnusable(
-            f"{folder} has no frostline.json, so it is not known how to run it; "
-            "point `model` at a folder that has one"
-        ) from error
-    except msgspec.MsgspecError as error:
-        raise ModelUnusable(f"{path} does not describe a model: {error}") from error
+    @property
+    def cannot(self) -> tuple[str, ...]:
+        """What it cannot do, a sentence each."""
+        sentences = []
+        if not self.instruction:
+            sentences.append(f"{self.name} does not follow instructions.")
+        if self.attention in ("block", "causal"):
+            sentences.append(
+                f"{self.name} does not see the text behind a hole where it stands, only a quotation of it."
+            )
+        if self.length.kind == "fixed":
+            sentences.append(
+                f"{self.name} does not choose how long a text gets: a hole is filled to its last slot."
+            )
+        return tuple(sentences)

@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
-from torch import nn
+from torch import Tensor, nn
 
 from frostline.errors import ModelUnusable
+from frostline.models import families
+from frostline.models.families.family import Family
+from frostline.models.published import Published
 
 Progress = Callable[[float], None]
 
-# model_type of config.json -> transformers' own class; anything else is refused, never fetched.
+# transformers' own classes by their own model type; nothing else is built.
 _CLASSES = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
     "llama": "LlamaForCausalLM",
 }
+_EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
 
 
-def load(folder: Path, device: torch.device, progress: Progress) -> nn.Module:
-    """Return the model of `folder` on `device`, ready to run: fp32 on a CPU, else bf16.
+def load(folder: Path, device: torch.device, dtype: torch.dtype, progress: Progress) -> nn.Module:
+    """Return the model of `folder` on `device`, ready to run, its numbers of `dtype`.
 
     Raises:
         ModelUnusable: a file is missing or torn, or the architecture is not known.
     """
-    config, model = _bare(folder)
-    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    tensors = _tensors(folder, dtype, device, progress)
+    published = Published(folder)
+    family = families.of(published)
+    config, model = _bare(published, family)
+    tensors = {}
+    for name, tensor in _read(files_of(folder), progress):
+        # Old checkpoints store the rotary tables too; they are computed here.
+        if not name.endswith(".rotary_emb.inv_freq"):
+            tensors[family.tensor(name)] = tensor.to(device=device, dtype=dtype)
+    _stack_experts(tensors)
+    return fitted(model, config, tensors, device, folder)
+
+
+def fitted(
+    model: nn.Module, config: Any, tensors: dict[str, Tensor], device: torch.device, where: Path
+) -> nn.Module:
+    """Return `model` with `tensors` in it, ready to run.
+
+    Raises:
+        ModelUnusable: they do not fit.
+    """
     embeddings = tensors.get("model.embed_tokens.weight")
     if config.tie_word_embeddings and embeddings is not None:
         # A file that stores both means both: transformers does not tie them either.
@@ -42,46 +65,84 @@ def load(folder: Path, device: torch.device, progress: Progress) -> nn.Module:
     except RuntimeError as error:
         # A headline, and a line for each kind of misfit; the first of them says enough.
         misfit = str(error).splitlines()[1].strip().rstrip(".")
+        said = "its config.json" if where.is_dir() else "what it says of itself"
         raise ModelUnusable(
-            f"the weights in {folder} do not fit its config.json: {misfit[:200]}"
+            f"the weights in {where} do not fit {said}: {misfit[:200]}"
         ) from error
     _rebuild_rotary(model, config, device)
     return model.eval().requires_grad_(False)
 
 
-def _bare(folder: Path) -> tuple[Any, nn.Module]:
-    """Return the configuration of `folder` and its module without weights."""
-    path = folder / "config.json"
+def numbers_in(folder: Path) -> int:
+    """Return how many numbers the weights in `folder` are, from the files' headers alone.
+
+    Raises:
+        ModelUnusable: a file is missing or torn.
+    """
+    count = 0
+    for path in files_of(folder):
+        try:
+            with safe_open(path, framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118 - not a dict
+                    numbers = 1
+                    for size in opened.get_slice(name).get_shape():
+                        numbers *= size
+                    count += numbers
+        except (SafetensorError, OSError) as error:
+            raise _damaged(path, error) from error
+    return count
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the weight files of `folder`: those that its index names, else all safetensors files.
+
+    Raises:
+        ModelUnusable: there are none, or one that the index names is missing.
+    """
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        files = sorted(folder.glob("*.safetensors"))
+        if not files:
+            raise ModelUnusable(
+                f"{folder} has no safetensors files; weights of other kinds are not opened"
+            )
+        return files
     try:
-        values = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ModelUnusable(f"{folder} has no config.json; it is no model folder") from error
-    except ValueError as error:
-        raise ModelUnusable(f"{path} is not valid JSON: {error}") from error
-    kind = values.get("model_type") if isinstance(values, dict) else None
-    if kind not in _CLASSES:
-        known = ", ".join(sorted(_CLASSES))
-        raise ModelUnusable(f"models of type {kind!r} cannot be run; these can: {known}")
+        names = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+        # A name with a folder in it would lead out of this one.
+        files = [folder / Path(name).name for name in names]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelUnusable(f"{index} is damaged; fetch it again") from error
+    if missing := [path.name for path in files if not path.is_file()]:
+        raise ModelUnusable(
+            f"{folder} lacks {missing[0]} ({len(missing)} of {len(files)} weight files are missing); "
+            "fetch the model again"
+        )
+    return files
+
+
+def _bare(published: Published, family: Family) -> tuple[Any, nn.Module]:
+    """Return the configuration of a checkpoint and its module without weights."""
+    path = published.folder / "config.json"
     try:
+        values = {**family.config(published.config)}
+        # Whatever code it names is not looked at.
+        values.pop("auto_map", None)
+        values["model_type"] = family.base
         config = transformers.AutoConfig.for_model(**values)
         config._attn_implementation = "sdpa"
         with torch.device("meta"):
-            return config, getattr(transformers, _CLASSES[kind])(config)
+            return config, getattr(transformers, _CLASSES[family.base])(config)
+    except ModelUnusable:
+        raise
     except Exception as error:  # whatever a wrong value makes the library stumble over
-        why = " ".join(str(error).split())
+        why = " ".join(f"{type(error).__name__}: {error}".split())
         raise ModelUnusable(f"{path} describes no model that can be built: {why[:200]}") from error
 
 
-def _tensors(
-    folder: Path, dtype: torch.dtype, device: torch.device, progress: Progress
-) -> dict[str, torch.Tensor]:
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise ModelUnusable(
-            f"{folder} has no safetensors files; weights of other kinds are not opened"
-        )
+def _read(files: list[Path], progress: Progress) -> Iterator[tuple[str, Tensor]]:
+    """Yield each tensor with its name, telling how far it got."""
     total = sum(path.stat().st_size for path in files)
-    tensors: dict[str, torch.Tensor] = {}
     done = 0
     for path in files:
         try:
@@ -89,13 +150,33 @@ def _tensors(
                 for name in opened.keys():  # noqa: SIM118 - not a dict
                     tensor = opened.get_tensor(name)
                     done += tensor.numel() * tensor.element_size()
-                    # Old checkpoints store the rotary tables too; they are computed here.
-                    if not name.endswith(".rotary_emb.inv_freq"):
-                        tensors[name] = tensor.to(device=device, dtype=dtype)
+                    yield name, tensor
                     progress(min(done / total, 1.0))
         except (SafetensorError, OSError) as error:
-            raise ModelUnusable(f"{path} is damaged ({error}); fetch it again") from error
-    return tensors
+            raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ModelUnusable:
+    return ModelUnusable(f"{path} is damaged ({error}); fetch it again")
+
+
+def _stack_experts(tensors: dict[str, Tensor]) -> None:
+    """Put the experts of a layer into one tensor each for the two halves, as transformers has them."""
+    layers: dict[str, dict[tuple[str, int], Tensor]] = {}
+    for name in list(tensors):
+        if found := _EXPERT.fullmatch(name):
+            layer, number, part = found.groups()
+            layers.setdefault(layer, {})[part, int(number)] = tensors.pop(name)
+    for layer, parts in layers.items():
+        count = 1 + max(number for _, number in parts)
+        if len(parts) != 3 * count:
+            raise ModelUnusable(
+                f"an expert of {layer} is missing in the weights; fetch the model again"
+            )
+        tensors[f"{layer}.gate_up_proj"] = torch.stack(
+            [torch.cat([parts["gate", one], parts["up", one]]) for one in range(count)]
+        )
+        tensors[f"{layer}.down_proj"] = torch.stack([parts["down", one] for one in range(count)])
 
 
 def _rebuild_rotary(model: nn.Module, config: Any, device: torch.device) -> None:

@@ -340,10 +340,10 @@ class Worker:
 
 def _load_engine(options: Options, progress: Callable[[float], None]) -> Engine:
     """Return the engine. Imports torch, which takes seconds: only ever called on the compute thread."""
-    from frostline.models import spec
+    from frostline.models import folder
 
     # What is wrong at first sight is said before those seconds.
-    spec.read(spec.folder_of(options.model))
+    folder.read(folder.folder_of(options.model))
     import torch
 
     from frostline.models import registry
