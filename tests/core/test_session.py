@@ -178,7 +178,7 @@ def two_lines(*events: core.Event) -> Session:
 def test_an_edit_elsewhere_moves_the_hole_and_the_draft_stays() -> None:
     ready = two_lines(EVENTS[core.Finished])
     session, effects = edited(ready, TextEdit(Span(0, 1), "longer"))
-    assert effects == []
+    assert effects == [core.Show(0, 0, ready.drafts)]
     assert session.state is State.READY
     assert session.regions.holes[0].span == Span(TWO.index("0") + 5, TWO.index("0") + 6)
     _, (answer,) = effects_of(session, core.Accepted())
@@ -359,7 +359,7 @@ def test_a_draft_that_breaks_the_syntax_is_asked_for_again_three_times() -> None
     assert opened[-1][-1] == Gap(old=opened[-1][-1].old)  # the last try opens the whole hole
     session, effects = effects_of(session, broken)
     assert session.state is State.READY
-    assert effects == [core.Tell(State.READY, Refusal.UNSOUND)]
+    assert effects == [core.Show(0, 0, session.drafts), core.Tell(State.READY, Refusal.UNSOUND)]
     findings = Findings(breaks_syntax=True)
     _, refused = effects_of(session, core.Accepted(findings=findings))
     assert refused == [core.Answer(Refused(Refusal.UNSOUND, Refusal.UNSOUND.message))]

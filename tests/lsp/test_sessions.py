@@ -51,9 +51,9 @@ async def ready(
 
 async def test_begin_watch_ready_accept(client: EditorClient) -> None:
     document = opened(client)
-    session = await ready(client, document, updates=3)
+    session = await ready(client, document, updates=4)
     shown = client.shown(session)
-    assert len(shown) >= 3
+    assert len(shown) >= 4
     assert [one["version"] for one in shown] == [1] * len(shown)
     assert {piece["state"] for one in shown for piece in one["holes"][0]["pieces"]} >= {
         "open",

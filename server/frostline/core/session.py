@@ -432,9 +432,9 @@ def _finish(session: Session, event: Finished) -> Outcome:
     if not complete:
         return _end(session, State.REFUSED, Refusal.INCOMPLETE)
     session = replace(session, unsound=any(broken), state=State.READY)
-    if session.unsound:
-        return session, (Tell(State.READY, Refusal.UNSOUND),)
-    return session, (Tell(State.READY),)
+    # The last step can have shown less than the run's end: a reader sees what an accept would take.
+    refusal = Refusal.UNSOUND if session.unsound else None
+    return session, (Show(0, 0, drafts), Tell(State.READY, refusal))
 
 
 def _repair(session: Session, broken: tuple[tuple[Span, ...], ...]) -> Outcome | None:
@@ -532,7 +532,9 @@ def _after_edit(
         return replace(asked, stale=True, earlier=()), effects
     if now.seen and here.state is State.READY:
         return _recheck(here, calm=True)
-    return replace(here, changed=here.changed or now.seen), ()
+    # The holes stand elsewhere now, and what is shown is for one version of the text.
+    show = (Show(0, 0, here.drafts),) if here.drafts else ()
+    return replace(here, changed=here.changed or now.seen), show
 
 
 def _earlier_after(
