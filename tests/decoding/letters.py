@@ -81,10 +81,10 @@ def denoise(
     """Return the steps from a canvas, where ░ is open."""
     tokens = ids(canvas)
     open = tokens == MASK
-    run = loop.denoise(
+    run = loop.Denoising(
         tokens,
         open,
-        predict,
+        torch.full_like(tokens, MASK),
         given or rules("A" * len(canvas)),
         Choice(ORDERS[order], threshold, entropy_bound),
         SCHEDULES[schedule],
@@ -92,7 +92,7 @@ def denoise(
         temperature=temperature,
         generator=torch.Generator().manual_seed(seed),
     )
-    return list(run)
+    return list(loop.denoise(run, predict))
 
 
 def shown(steps: Sequence[loop.Step]) -> list[str]:

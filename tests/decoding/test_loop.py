@@ -15,6 +15,17 @@ from frostline.decoding.loop import NothingFits, Predict, divergence, likelihood
 from frostline.decoding.schedule import SCHEDULES, linear
 
 
+def asked(asking: loop.Asking, predict: Predict) -> Tensor:
+    """Return what comes of `asking` when a model answers it."""
+    try:
+        tokens = next(asking)
+        while True:
+            tokens = asking.send(predict(tokens))
+    except StopIteration as end:
+        found: Tensor = end.value
+        return found
+
+
 def random_model(seed: int, slots: int) -> Predict:
     """Return a model that thinks something else in every step."""
     generator = torch.Generator().manual_seed(seed)
@@ -65,9 +76,9 @@ def test_a_canvas_with_nothing_open_takes_no_step() -> None:
 def test_the_mask_among_frozen_tokens_is_just_a_token() -> None:
     # Whether a slot is open is not read off its token.
     tokens, open = ids("░░"), torch.tensor([False, True])
-    steps = list(
-        loop.denoise(tokens, open, says({"a": 0.9}, {"b": 0.9}), rules("AA"), Choice(), linear, 2)
-    )
+    noise = torch.full_like(tokens, MASK)
+    run = loop.Denoising(tokens, open, noise, rules("AA"), Choice(), linear, 2)
+    steps = list(loop.denoise(run, says({"a": 0.9}, {"b": 0.9})))
     assert [step.tokens.tolist() for step in steps] == [[MASK, NAMES.index("b")]]
 
 
@@ -144,7 +155,7 @@ def test_likelihood_sees_every_other_token() -> None:
         seen.append(tokens.tolist())
         return logits({"a": 0.5}, {"b": 0.25}, {"a": 0.9, "c": 0.01}, {"d": 1.0})
 
-    found = likelihood(text, torch.full((4,), MASK), predict)
+    found = asked(likelihood(text, torch.full((4,), MASK)), predict)
     assert ["".join(NAMES[one] for one in tokens) for tokens in seen] == ["░b░d", "a░c░"]
     expected = [math.log(p) for p in (0.5, 0.25, 0.01, 1.0)]
     assert found.tolist() == pytest.approx(expected, abs=1e-3)
@@ -157,5 +168,5 @@ def test_likelihood_of_one_token_takes_one_pass() -> None:
         passes.append(tokens)
         return logits({"a": 0.5})
 
-    likelihood(ids("a"), ids("░"), predict)
+    asked(likelihood(ids("a"), ids("░")), predict)
     assert len(passes) == 1

@@ -106,7 +106,7 @@ def test_a_hole_is_filled_and_nothing_else(kind: str, checkpoints: Callable[[str
     backend.open = watched
     segments = (wire.Text(BEFORE), wire.Gap(0, room=8, multiline=False), wire.Text(AFTER))
     asked = wire.Infill("run", segments, decoding=wire.Decoding(threshold=None))
-    *steps, done = Engine(backend).draft(asked)
+    *steps, done = Engine(backend).alone(asked)
     assert 1 < len(steps) <= 8
     assert done.outcome == "converged"
     # What is shown gets clearer, and the last step shows all of it decided.

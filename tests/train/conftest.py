@@ -32,5 +32,5 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
 def trained(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny model after 60 steps, seed 0."""
     out = tmp_path_factory.mktemp("tiny") / "model"
-    assert command("--tiny", "--steps", "60", "--out", str(out)) == 0
+    assert command("--size", "tiny", "--steps", "60", "--out", str(out)) == 0
     return out

@@ -10,7 +10,7 @@ import torch
 from frostline.models.tokens import Tokens
 from frostline.train import cases, corpus, data, evaluate, objective
 from frostline.train.cases import BUCKETS, ROOM
-from frostline.train.objective import PAD
+from frostline.train.objective import MASK, PAD
 from frostline.train.sources import File
 
 FILES = [
@@ -44,35 +44,35 @@ def test_expressions_come_from_the_syntax_tree():
     assert found == {"a", "a.b", "1", "a.b(1)", 'f"{a}"', 'a.b(1) + f"{a}"'}
 
 
-def logits(*rows: dict[int, float]) -> torch.Tensor:
-    made = torch.full((1, len(rows), 10), -9.0)
-    for slot, row in enumerate(rows):
-        for token, value in row.items():
-            made[0, slot, token] = value
-    return made
+@pytest.fixture
+def filled(trained: Path, monkeypatch: pytest.MonkeyPatch):
+    """Fill a hole whose text has two tokens with a model that always thinks the same of each slot."""
+    tokens = Tokens(trained)
+    case = cases.Case("expression", "p", "a.py", (objective.BEGIN,), "12", ())
+    assert len(tokens.encode(case.text)) == 2
+
+    def fill(*slots: dict[str | int, float], room: int = 0) -> bytes:
+        logits = torch.full((1, len(slots), len(tokens.spelled)), -9.0)
+        for slot, thought in enumerate(slots):
+            for token, value in thought.items():
+                one = token if isinstance(token, int) else tokens.encode(token)[0]
+                logits[0, slot, one] = value
+        monkeypatch.setattr(evaluate, "_slot_logits", lambda *_: logits)
+        return evaluate.fill(None, [case], tokens, room, torch.device("cpu"))[0]
+
+    return fill
 
 
-def test_the_surest_settles_first():
-    now, open = torch.zeros((1, 3), dtype=torch.long), torch.ones((1, 3), dtype=torch.bool)
-    now, open = evaluate.settled(now, open, logits({8: 1}, {9: 5}, {8: 2}), padded=False)
-    assert now.tolist() == [[0, 9, 0]]
-    assert open.tolist() == [[True, False, True]]
+def test_an_end_waits_for_what_is_left_of_it(filled):
+    assert filled({"a": 1}, {PAD: 9}, {PAD: 9}, room=3) == b"a"
 
 
-def test_a_pad_waits_for_what_is_left_of_it_and_then_ends_the_text():
-    now, open = torch.zeros((1, 3), dtype=torch.long), torch.ones((1, 3), dtype=torch.bool)
-    sure_of_pads = logits({8: 1}, {PAD: 9}, {PAD: 9})
-    now, open = evaluate.settled(now, open, sure_of_pads.clone(), padded=True)
-    assert now.tolist() == [[8, 0, 0]]
-    now, open = evaluate.settled(now, open, sure_of_pads.clone(), padded=True)
-    assert now.tolist() == [[8, PAD, PAD]]
-    assert not open.any()
+def test_a_hole_of_known_length_is_filled_to_its_end(filled):
+    assert filled({"a": 1}, {PAD: 9, "b": 1}) == b"ab"
 
 
-def test_no_end_before_settled_text():
-    now, open = torch.tensor([[0, 8]]), torch.tensor([[True, False]])
-    now, open = evaluate.settled(now, open, logits({PAD: 9, 9: 1}, {8: 9}), padded=True)
-    assert now.tolist() == [[9, 8]]
+def test_no_special_token_and_no_line_end_is_text(filled):
+    assert filled({MASK: 9, "a": 1}, {"\n": 9, "b": 1}) == b"ab"
 
 
 def test_one_command_compares_two_models(trained: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,6 +17,7 @@ from frostline.train.objective import (
     MIDDLE,
     PAD,
     PREFIX,
+    REACH,
     SUFFIX,
     Questions,
     Recipe,
@@ -73,6 +74,33 @@ def test_the_first_pad_of_a_hole_weighs_as_much_as_text(tokens: Tokens):
     assert (batch.weights[pads & ~follows] == 1.0).all()
     assert torch.allclose(batch.weights[follows], torch.tensor(0.2))
     assert follows.any()
+
+
+def test_a_begun_hole_is_known_up_to_some_place_and_little_behind_it(tokens: Tokens):
+    ask = questions(tokens, whole=0.0, begun=1.0, padded=0.0, hole_share=(0.01, 0.01))
+    beginnings = 0
+    for seed in range(60):
+        row = ask.batch("holes", 1, 128, np.random.default_rng(seed)).ids[0]
+        masks = (row == MASK).nonzero().flatten().tolist()
+        # One hole: behind the reach of its first open slot all of it is open.
+        far = [one for one in masks if one >= masks[0] + REACH]
+        assert far == list(range(far[0], far[-1] + 1)) if far else True
+        beginnings += bool(far) and far[0] == masks[0] + REACH
+    assert beginnings > 5
+
+
+def test_a_hole_whose_text_is_all_known_asks_whether_it_ends(tokens: Tokens):
+    ask = questions(tokens, whole=0.0, begun=1.0, padded=1.0)
+    batch = ask.batch("holes", 24, 128, np.random.default_rng(9))
+    known = batch.ids.flatten()[batch.read_at] != MASK
+    assert (batch.answers[known] == PAD).any()
+    assert (batch.answers[known] != PAD).any()
+
+
+def test_answers_may_weigh_by_the_rate_that_they_were_masked_at(tokens: Tokens):
+    ask = questions(tokens, by_rate=True, scattered=(0.25, 0.25))
+    batch = ask.batch("scattered", 2, 128, np.random.default_rng(3))
+    assert torch.allclose(batch.weights, torch.tensor(4.0))
 
 
 def test_tokens_never_straddle_an_edge(tokens: Tokens):

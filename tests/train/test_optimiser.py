@@ -27,13 +27,16 @@ def test_the_rate_warms_up_stays_and_ends_at_nothing():
     assert rate(2, 0.05, rates) == 1.0
 
 
-def test_both_rules_find_the_bottom_of_a_bowl():
+@pytest.mark.parametrize("muon", [0.02, 0.0])
+def test_both_rules_find_the_bottom_of_a_bowl(muon: float):
     torch.manual_seed(0)
     model = nn.Linear(4, 4)
     with torch.no_grad():
         model.bias.fill_(0.1)
     aim = torch.eye(4)
-    optimiser = Optimiser(model.named_parameters(), Rates(muon=0.02, adam=0.01), exact=True)
+    optimiser = Optimiser(
+        model.named_parameters(), Rates(muon=muon, adam=0.01 if muon else 0.03), exact=True
+    )
     seen = []
     for step in range(150):
         loss = (model.weight - aim).square().sum() + model.bias.square().sum()

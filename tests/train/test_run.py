@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from safetensors.torch import load_file
 from frostline.errors import BadPlace
 from frostline.models import registry
 from frostline.models.tokens import Tokens
-from frostline.train import data, passes, run
+from frostline.train import batches, data, folder, passes, run
 from frostline.train.objective import Questions, Recipe
+from frostline.train.sizes import SIZES
 
 
 def questions_for(folder: Path) -> Questions:
@@ -35,7 +37,7 @@ def loss_of(model, questions: Questions, kind: str) -> float:
 def test_a_minute_of_training_lowers_the_loss(trained: Path, kind: str):
     config = json.loads((trained / "config.json").read_text())
     fresh = passes.new(config, seed=0)
-    learnt = passes.load(trained / "config.json", trained / "model.safetensors")
+    learnt = passes.load(trained / "config.json", folder.read_weights(trained))
     questions = questions_for(trained)
     assert loss_of(learnt, questions, kind) < loss_of(fresh, questions, kind) - 0.7
 
@@ -55,7 +57,7 @@ def test_the_same_seed_gives_the_same_weights_also_when_stopped_between(
     monkeypatch.setattr(run.Run, "step", stopping_step)
     monkeypatch.setattr(run, "train", saves_every_step(run.train))
     with pytest.raises(KeyboardInterrupt):
-        command("--tiny", "--steps", "60", "--out", str(out))
+        command("--size", "tiny", "--steps", "60", "--out", str(out))
     monkeypatch.undo()
     assert command("--resume", "--out", str(out)) == 0
     first, second = (load_file(one / "model.safetensors") for one in (trained, out))
@@ -87,6 +89,49 @@ def test_weights_are_fp16_and_the_form_is_that_of_the_embedded_model(trained: Pa
         assert form == json.loads(embedded.read_text())
 
 
+def test_weights_in_pieces_are_loaded_by_the_product_and_trained_on(
+    command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(folder, "PIECE", 150_000)
+    out = tmp_path / "pieces"
+    options = ("--size", "tiny", "--steps", "2", "--seed", "3")
+    assert command(*options, "--out", str(out)) == 0
+    files = sorted(out.glob("*.safetensors"))
+    assert len(files) > 2
+    assert max(file.stat().st_size for file in files) < 200_000
+    index = json.loads((out / "model.safetensors.index.json").read_text())
+    assert set(index["weight_map"].values()) == {file.name for file in files}
+    own = registry.load(str(out), "cpu").model.state_dict()["model.norm.weight"]
+    assert torch.equal(own.float(), folder.read_weights(out)["model.norm.weight"].float())
+    assert command(*options, "--from", str(out), "--out", str(tmp_path / "on")) == 0
+
+
+def test_helpers_ask_what_the_run_itself_would(trained: Path):
+    plan = replace(SIZES["tiny"].plan, steps=8, seed=5)
+    steps = batches.Steps(questions_for(trained), plan)
+    own, ahead = (batches.from_step(steps, 3, helpers) for helpers in (0, 1))
+    for _ in range(3):
+        for one, other in zip(next(own), next(ahead), strict=True):
+            assert one.kind == other.kind
+            assert torch.equal(one.ids, other.ids)
+            assert torch.equal(one.weights, other.weights)
+
+
+def test_data_can_be_prepared_for_a_machine_without_an_index(
+    command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    place = tmp_path / "data"
+    options = ("--size", "tiny", "--steps", "1", "--data", str(place))
+    assert command(*options, "--prepare") == 0
+    assert "fetches nothing" in capsys.readouterr().err
+
+    def unreachable(*_: object) -> None:
+        raise AssertionError("files were looked for")
+
+    monkeypatch.setattr(data, "choose_files", unreachable)
+    assert command(*options, "--out", str(tmp_path / "model")) == 0
+
+
 def test_a_longer_run_goes_on_from_the_stable_phase(command, trained: Path, tmp_path: Path):
     import shutil
 
@@ -103,13 +148,13 @@ def test_a_longer_run_goes_on_from_the_stable_phase(command, trained: Path, tmp_
 
 def test_weights_can_be_trained_on(command, trained: Path, tmp_path: Path):
     out = tmp_path / "on"
-    assert command("--tiny", "--steps", "3", "--from", str(trained), "--out", str(out)) == 0
+    assert command("--size", "tiny", "--steps", "3", "--from", str(trained), "--out", str(out)) == 0
     assert (out / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
 
 
 def test_what_cannot_be_is_said(command, trained: Path, tmp_path: Path):
     with pytest.raises(BadPlace, match="holds a run already"):
-        command("--tiny", "--out", str(trained))
+        command("--size", "tiny", "--out", str(trained))
     with pytest.raises(BadPlace, match="there is no run"):
         command("--resume", "--out", str(tmp_path))
 

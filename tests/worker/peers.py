@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+
+from torch import Tensor
 
 from frostline.models.backend import MaskedBackend
 from frostline.wire import framing
@@ -14,6 +16,7 @@ from frostline.wire import messages as wire
 from frostline.wire.address import Address, read_port
 from frostline.worker.engine import Engine
 from frostline.worker.main import Options, Worker
+from frostline.worker.work import Steps, Work
 
 M = TypeVar("M", bound=wire.Message)
 
@@ -31,12 +34,23 @@ class Held(Engine):
         self._begun = threading.Semaphore(0)
         self._turns = threading.Semaphore(0)
 
-    def draft(self, infill: wire.Infill) -> Iterator[wire.Step | wire.Done]:
-        for message in super().draft(infill):
-            self.taken.append(infill.id)
-            self._begun.release()
-            assert self._turns.acquire(timeout=60)
-            yield message
+    def begin(self, request: wire.Infill | wire.Score) -> Work:
+        work = super().begin(request)
+        work.steps = self._held(work.steps, request.id)
+        return work
+
+    def _held(self, steps: Steps, name: str) -> Steps:
+        seen: list[Tensor] | None = None
+        while True:
+            came = next(steps) if seen is None else steps.send(seen)
+            if isinstance(came, wire.Message):
+                self.taken.append(name)
+                self._begun.release()
+                assert self._turns.acquire(timeout=60)
+                yield came
+                seen = None
+            else:
+                seen = yield came
 
     async def begun(self) -> None:
         """Wait until one more step is under way."""

@@ -54,10 +54,17 @@ def test_nothing_is_stable_after_one_step() -> None:
 
 def test_settled_is_stable_when_it_stood_for_two_steps() -> None:
     watched = Watched()
-    assert watched.saw(step(1, "abcd", ".░░░", 0.1)) == "dooo"
-    assert watched.saw(step(2, "abcd", ".░.░", 0.1)) == "SoSo"
-    assert watched.saw(step(3, "axcd", "...░", 0.1)) == "SdSo"
-    assert watched.saw(step(4, "axcd", "...░", 0.1)) == "SSSo"
+    assert watched.saw(step(1, "abcd", ".░░░", 0.6)) == "dooo"
+    assert watched.saw(step(2, "abcd", ".░.░", 0.6)) == "SoSo"
+    assert watched.saw(step(3, "axcd", "...░", 0.6)) == "SdSo"
+    assert watched.saw(step(4, "axcd", "...░", 0.6)) == "SSSo"
+
+
+def test_what_settled_for_want_of_better_is_not_called_stable() -> None:
+    watched = Watched()
+    watched.saw(step(1, "abcd", "..░░", [0.6, 0.4, 0.1, 0.1]))
+    assert watched.saw(step(2, "abcd", "..░░", [0.6, 0.4, 0.1, 0.1])) == "Sdoo"
+    assert watched.saw(step(3, "abcd", "....", [0.6, 0.4, 0.1, 0.1])) == "SSSS"
 
 
 def test_open_is_stable_only_when_it_is_sure_still_and_nothing_before_it_is_open() -> None:

@@ -20,6 +20,7 @@ from frostline.wire import messages as wire
 from frostline.wire.address import Address
 from frostline.worker.engine import Engine
 from frostline.worker.main import Options, Worker
+from frostline.worker.work import Work
 from worker.peers import Held, Peer, calling, infill, serving
 
 
@@ -99,10 +100,15 @@ async def test_a_run_that_fails_is_one_answer_and_others_go_on(
     address: Address, fixed: MaskedBackend
 ) -> None:
     class Broken(Engine):
-        def draft(self, infill: wire.Infill) -> Any:
-            if infill.id == "bad":
-                raise ZeroDivisionError
-            yield from super().draft(infill)
+        def begin(self, request: Any) -> Work:
+            work = super().begin(request)
+            if request.id == "bad":
+                work.steps = failing()
+            return work
+
+    def failing() -> Any:
+        raise ZeroDivisionError
+        yield
 
     async with serving(address, lambda *_: Broken(fixed)), calling(address) as peer:
         peer.send(infill("bad"), infill("good"))
@@ -128,14 +134,15 @@ async def test_a_request_that_does_not_fit_is_refused_with_a_sentence(
 
 
 async def test_scores_are_answered_between_steps(one: Peer, two: Peer, held: Held) -> None:
-    one.send(infill("a", room=3))
+    one.send(infill("a", room=8))
     await held.begun()
     two.send(wire.Score("s", (wire.Text("x = "), wire.Gap(0, old="yz"))))
-    held.let_go(2)
+    # Fewer than the run alone would take to its end.
+    held.let_go(8)
     scored = await two.next(wire.Scored)
     assert (scored.id, scored.tokens) == ("s", (2,))
     assert scored.log_probs[0] < 0
-    assert held.taken.count("a") < 4
+    assert held.taken.count("a") < 9
 
 
 # --- cancel -----------------------------------------------------------------------------------------
@@ -227,14 +234,18 @@ async def test_a_cancel_while_the_model_loads_does_not_end_the_load(
 # --- turns ------------------------------------------------------------------------------------------
 
 
-async def test_two_interactive_runs_take_turns(one: Peer, two: Peer, held: Held) -> None:
+async def test_interactive_runs_share_the_models_passes(one: Peer, two: Peer, held: Held) -> None:
     one.send(infill("a", room=4))
     await held.begun()
-    two.send(infill("b", room=4))
+    two.send(infill("b", room=4), wire.AskStatus())
+    await two.next(wire.Status, state="busy")
     held.let_go(100)
-    await asyncio.gather(one.next(wire.Done), two.next(wire.Done))
-    # Each has four steps and its end.
-    assert "".join(held.taken) == "ab" * 5
+    first, second = await asyncio.gather(one.next(wire.Done), two.next(wire.Done))
+    # The second is there with the next pass, and whoever has begun goes on beside it.
+    assert "".join(held.taken[:3]) in ("aba", "aab")
+    assert "".join(held.taken).count("a") == "".join(held.taken).count("b") == 5
+    assert 1 < first.figures.shared <= 2
+    assert 1 < second.figures.shared <= 2
 
 
 async def test_interactive_runs_go_before_others(one: Peer, two: Peer, held: Held) -> None:

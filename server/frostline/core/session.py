@@ -9,6 +9,9 @@ no parser: whether a draft breaks the file is part of the event that brings it.
 
 The document of a session is the one that the editor has now. Edits elsewhere move the holes and the
 draft stays; an edit in or beside a hole has it drafted again (`rebase.py` says which is which).
+
+A long rewrite is several sessions, one for each block: the end of one in the file begins the next, and
+any other end ends what was left (`blocks.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from frostline.core import partial
+from frostline.core import blocks, partial
 from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refusal, Refused, check
 from frostline.core.partial import Part, Scope
 from frostline.core.provisional import Draft, composed, pinned, reopened
@@ -266,7 +269,16 @@ class Answer:
     result: Commit | Refused
 
 
-Effect = Ask | Show | Tell | Stop | Answer
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Begin the next block in a session of its own, and `later` after it; all in the text as it is now."""
+
+    block: Span
+    later: tuple[Span, ...]
+    wish: Wish
+
+
+Effect = Ask | Show | Tell | Stop | Answer | Follow
 
 
 # A draft that was ready once, and the holes that it was for.
@@ -291,6 +303,7 @@ class Session:
         commit: the edit that is on its way, and what stands where once it is made.
         answers: commits by the client's keys.
         earlier: drafts of earlier runs, the latest last.
+        later: blocks that are begun when this one is in the file, the next first.
     """
 
     id: str
@@ -313,6 +326,7 @@ class Session:
     applied: frozenset[str] = field(default_factory=frozenset)
     answers: tuple[tuple[str, Commit], ...] = ()
     earlier: tuple[Kept, ...] = ()
+    later: tuple[Span, ...] = ()
 
     def on(self, event: Event) -> tuple[Session, tuple[Effect, ...]]:
         """Return the session after `event`, and what has to be done.
@@ -416,7 +430,7 @@ def _finish(session: Session, event: Finished) -> Outcome:
     replaced = any(len(hole.span) for hole in session.regions.holes)
     if not any(draft.text for draft in drafts) and not replaced:
         if taken:
-            return replace(session, state=State.COMMITTED), (Tell(State.COMMITTED),)
+            return _committed(session)
         return _end(session, State.REFUSED, Refusal.EMPTY)
     if session.changed:
         return _recheck(session, calm=False)
@@ -457,7 +471,7 @@ def _repair(session: Session, broken: tuple[tuple[Span, ...], ...]) -> Outcome |
         wish,
         again=True,
     )
-    return asked, effects
+    return replace(asked, wish=session.wish), effects
 
 
 def _widened(text: str, span: Span, repairs: int) -> Span:
@@ -515,6 +529,7 @@ def _edit(session: Session, event: Edited) -> Outcome:
         return along, (Show(0, 0, along.drafts),)
     holes = session.regions.holes
     now = moved(session.document, holes, session.window, event.edits)
+    session = replace(session, later=blocks.carried(session.later, event.edits))
     if not now.holes:
         return _end(replace(session, document=event.document), State.REFUSED, Refusal.GONE)
     return _after_edit(session, event.document, event.edits, now)
@@ -565,7 +580,12 @@ def _typed_along(session: Session, event: Edited) -> Session | None:
             drafts[index] = partial.without_start(draft, grown)
             regions = Regions.tile(len(event.document), holes)
             return replace(
-                session, document=event.document, regions=regions, drafts=tuple(drafts), earlier=()
+                session,
+                document=event.document,
+                regions=regions,
+                drafts=tuple(drafts),
+                earlier=(),
+                later=blocks.carried(session.later, event.edits),
             )
     return None
 
@@ -574,6 +594,9 @@ def _edit_committing(session: Session, event: Edited) -> Outcome:
     # The editor's own report of our edit can come before its answer, or after.
     assert session.commit is not None
     if event.document.text == apply(session.document.text, session.commit.edits):
+        # By our own edits, from the end: what the editor reports may be one that spans them all.
+        ours = sorted(session.commit.edits, key=lambda edit: edit.span, reverse=True)
+        session = replace(session, later=blocks.carried(session.later, ours))
         return _made(session, event.document)
     return _end(session, State.REFUSED, Refusal.STALE)
 
@@ -658,9 +681,8 @@ def _made(session: Session, document: Document) -> Outcome:
     session = replace(session, applied=applied, document=document, commit=None)
     left = session.part.left if session.part is not None else ()
     if not left:
-        ended = replace(session, state=State.COMMITTED, part=None)
-        stop: tuple[Effect, ...] = () if session.settled else (Stop(),)
-        return ended, (*stop, Tell(State.COMMITTED))
+        ended, effects = _committed(replace(session, part=None))
+        return ended, effects if session.settled else (Stop(), *effects)
     drafts = partial.after(session.part, session.drafts) if session.part else session.drafts
     state = State.READY if session.settled else State.DRAFTING
     after = replace(
@@ -673,6 +695,13 @@ def _made(session: Session, document: Document) -> Outcome:
         earlier=(),
     )
     return after, (Tell(State.COMMITTED), Tell(state), Show(0, 0, drafts))
+
+
+def _committed(session: Session) -> Outcome:
+    """End with all of the draft in the file; what is to follow is known before the end is told."""
+    following = blocks.later(session.document, session.later)
+    follow = tuple(Follow(one, following[1:], session.wish) for one in following[:1])
+    return replace(session, state=State.COMMITTED), (*follow, Tell(State.COMMITTED))
 
 
 def _reject(session: Session, _: Rejected) -> Outcome:

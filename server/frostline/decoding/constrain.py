@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import torch
@@ -31,9 +31,16 @@ class Rules:
         multiline: for each gap, whether it may hold line ends.
         required: for each gap, the bytes that it has to begin with.
         token_bytes: what each token of the vocabulary spells.
+        outside: for each gap, (vocabulary,) booleans: tokens that would leave what is around it, such
+            as the quote of its string; None for none.
+        shallow: for each gap, (vocabulary,) booleans: tokens that end in a line begun with less than
+            the gap's indentation; None for none. Such a line has to be blank: it ends at once.
+        begins_line: (vocabulary,) tokens that begin with a line end.
         pad: the token that fills a gap behind its text; None for models without one.
         reach: with a pad, how many slots from its first open one a gap settles in. Text that settled
             far behind it would rule out every end before it, and the gap would always fill up.
+        turns: (slots,) when each slot may settle: those of a turn wait for all earlier ones; None for
+            all at once.
     """
 
     gap: Tensor
@@ -42,8 +49,16 @@ class Rules:
     multiline: Sequence[bool]
     required: Sequence[bytes]
     token_bytes: Sequence[bytes]
+    outside: Sequence[Tensor | None] = ()
+    shallow: Sequence[Tensor | None] = ()
+    begins_line: Tensor | None = None
     pad: int | None = None
     reach: int = 4
+    turns: Tensor | None = None
+
+    def without_beginnings(self) -> Rules:
+        """Return the same rules for gaps that have spelled what they have to begin with."""
+        return replace(self, required=[b""] * len(self.required))
 
     def possible(self, logits: Tensor, tokens: Tensor, open: Tensor) -> Tensor:
         """Return the logits with what an open slot must not become made impossible.
@@ -58,6 +73,13 @@ class Rules:
         if single:
             inside = torch.isin(self.gap, torch.tensor(single, device=logits.device))
             logits = torch.where(inside[:, None] & self.line_ends, IMPOSSIBLE, logits)
+        for number, outside in enumerate(self.outside):
+            if outside is not None:
+                here = (self.gap == number)[:, None]
+                logits = torch.where(here & outside, IMPOSSIBLE, logits)
+        for number, shallow in enumerate(self.shallow):
+            if shallow is not None:
+                logits = self._indented(logits, tokens, open, number, shallow)
         if self.pad is not None:
             allowed = may_end(tokens, open, self.gap, self.pad)
             logits[~allowed, self.pad] = IMPOSSIBLE
@@ -66,6 +88,23 @@ class Rules:
             logits[slot] = logits[slot].masked_fill(
                 ~self._fitting(left, slots_left, some), IMPOSSIBLE
             )
+        return logits
+
+    def _indented(
+        self, logits: Tensor, tokens: Tensor, open: Tensor, number: int, shallow: Tensor
+    ) -> Tensor:
+        """Return the logits with every line of a gap that is not blank indented."""
+        here = (self.gap == number).nonzero().flatten()
+        begins = self.begins_line
+        assert begins is not None
+        ends = (
+            begins if self.pad is None else begins.clone().index_fill_(0, _at(self.pad, begins), 1)
+        )
+        followed = torch.zeros_like(here, dtype=torch.bool)
+        followed[:-1] = open[here[1:]] | ends[tokens[here[1:]]]
+        logits[here] = torch.where(~followed[:, None] & shallow, IMPOSSIBLE, logits[here])
+        blank = here[1:][~open[here[:-1]] & shallow[tokens[here[:-1]]]]
+        logits[blank] = torch.where(ends, logits[blank], IMPOSSIBLE)
         return logits
 
     def ready(self, proposed: Tensor, tokens: Tensor, open: Tensor, count: int) -> Tensor:
@@ -86,6 +125,8 @@ class Rules:
         for slot, _, _ in self._spelling(tokens, open):
             ready[self.gap == self.gap[slot]] = False
             ready[slot] = True
+        if self.turns is not None:
+            ready = ready & (self.turns == self.turns[open].min())
         return ready
 
     def _spelling(self, tokens: Tensor, open: Tensor) -> Iterator[tuple[int, bytes, int]]:
@@ -132,3 +173,7 @@ def _slots_needed(text: bytes, pieces: Set[bytes]) -> list[float]:
             if text[place:end] in pieces:
                 needed[place] = min(needed[place], 1 + needed[end])
     return needed
+
+
+def _at(place: int, like: Tensor) -> Tensor:
+    return torch.tensor([place], device=like.device)

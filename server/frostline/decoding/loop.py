@@ -1,20 +1,23 @@
-"""The denoise loop: propose, settle, repeat.
+"""The denoise loop: look, settle, repeat.
 
     tokens, open = noise
     while some slot is open:
-        proposed, confidence = what the model thinks of every slot
+        what the model thinks of every open slot
         the surest settle; the rest stays open
         show
 
-Everything that differs between samplers is passed in: `predict` is the model, `Rules` what a slot may
-become, `Choice` who settles, the schedule how many. Settled slots are clamped: each step gives them
-to the model as they are, and nothing here writes them again.
+Everything that differs between samplers is passed in: `Rules` say what a slot may become, `Choice` who
+settles, the schedule how many. Settled slots are clamped: each step gives them to the model as they
+are, and only `reopen` makes one open again.
+
+The loop does not call a model. It says what it wants looked at (`question`) and takes the logits
+(`answer`), so that whoever drives it can look for many loops in one pass, or let one wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -53,53 +56,97 @@ class Step:
     drift: Tensor
 
 
-@torch.inference_mode()
-def denoise(
-    tokens: Tensor,
-    open: Tensor,
-    predict: Predict,
-    rules: Rules,
-    choice: Choice,
-    schedule: Schedule,
-    steps: int,
-    *,
-    temperature: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> Iterator[Step]:
-    """Yield the canvas after each step until no slot is open.
+class Denoising:
+    """One canvas on its way from noise to text; all tensors of shape (slots,).
 
     Args:
-        tokens: (slots,) the canvas: noise where open, text elsewhere.
-        open: (slots,) which slots to fill.
-        predict: (slots,) tokens -> (slots, vocabulary) logits for each slot.
+        tokens: the canvas; what stands at open slots is of no account.
+        open: which slots to fill.
+        noise: what an open slot is looked at as.
         steps: budget; all that is left settles in the last of them, save a beginning that has still to
             be spelled.
         temperature: 0 proposes the likeliest token; above, tokens are drawn with `generator`.
 
-    Raises:
-        NothingFits: there is a slot that no token may stand in.
+    Attributes:
+        now: the canvas after the last step.
     """
-    noise, open = tokens.clone(), open.clone()
-    tokens, confidence = tokens.clone(), torch.ones(len(tokens), device=tokens.device)
-    slots = int(open.sum())
-    before: Tensor | None = None
-    step = 0
-    while open.any():
-        logits = predict(torch.where(open, noise, tokens)).float()
-        log_p = torch.log_softmax(rules.possible(logits, tokens, open), -1)
-        if not bool(log_p[open].isfinite().any(-1).all()):
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        open: Tensor,
+        noise: Tensor,
+        rules: Rules,
+        choice: Choice,
+        schedule: Schedule,
+        steps: int,
+        *,
+        temperature: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self.rules, self.choice, self.schedule = rules, choice, schedule
+        self.temperature, self.generator = temperature, generator
+        self._noise = noise
+        # The stretch that the schedule is for: steps before it, steps in it, slots to settle in it.
+        self._begun, self._steps, self._slots = 0, steps, int(open.sum())
+        self._before: Tensor | None = None
+        ones = torch.ones(len(tokens), device=tokens.device)
+        self.now = Step(0, steps, tokens.clone(), open.clone(), ones, torch.zeros_like(ones))
+
+    @property
+    def done(self) -> bool:
+        """Whether no slot is open."""
+        return not bool(self.now.open.any())
+
+    def question(self) -> Tensor:
+        """Return the tokens that a model is to look at: what is settled, and noise."""
+        return torch.where(self.now.open, self._noise, self.now.tokens)
+
+    @torch.inference_mode()
+    def answer(self, logits: Tensor) -> Step:
+        """Settle what can be settled on (slots, vocabulary) logits and return the canvas then.
+
+        Raises:
+            NothingFits: there is a slot that no token may stand in.
+        """
+        now, rules = self.now, self.rules
+        log_p = torch.log_softmax(rules.possible(logits.float(), now.tokens, now.open), -1)
+        if not bool(log_p.amax(-1)[now.open].isfinite().all()):
             # Nothing fits, or the model gave no numbers: no guess is better than a made-up one.
             raise NothingFits
-        views = viewed(log_p, temperature, generator)
-        count = due(schedule, step, steps, slots, int(open.sum()))
-        settled = choice.settled(views, rules.ready(views.proposed, tokens, open, count), count)
-        tokens = torch.where(open, views.proposed, tokens)
-        confidence = torch.where(open, views.confidence, confidence)
-        drift = torch.where(open, divergence(log_p, before), 0.0)
-        before, open, step = log_p, open & ~settled, step + 1
+        views = viewed(log_p, self.temperature, self.generator)
+        taken = now.step - self._begun
+        count = due(self.schedule, taken, self._steps, self._slots, int(now.open.sum()))
+        ready = rules.ready(views.proposed, now.tokens, now.open, count)
+        settled = self.choice.settled(views, ready, count)
+        tokens = torch.where(now.open, views.proposed, now.tokens)
+        confidence = torch.where(now.open, views.confidence, now.confidence)
+        drift = torch.where(now.open, divergence(log_p, self._before), 0.0)
+        open = now.open & ~settled
         if rules.pad is not None:
             tokens, open = padded_out(tokens, open, rules.gap, rules.pad)
-        yield Step(step, max(steps, step), tokens, open, confidence, drift)
+        self._before = log_p
+        step = now.step + 1
+        self.now = Step(step, max(self._begun + self._steps, step), tokens, open, confidence, drift)
+        return self.now
+
+    def reopen(self, slots: Tensor) -> Step:
+        """Open `slots` (booleans) again, for as many more steps as are open then; return the canvas."""
+        open = self.now.open | slots
+        self._begun, self._steps, self._slots = self.now.step, int(open.sum()), int(open.sum())
+        self._before = None
+        self.now = replace(self.now, open=open, steps=self._begun + self._steps)
+        return self.now
+
+
+def denoise(denoising: Denoising, predict: Predict) -> Iterator[Step]:
+    """Yield the canvas after each step until no slot is open, for a loop that has a model to itself.
+
+    Args:
+        predict: (slots,) tokens -> (slots, vocabulary) logits for each slot.
+    """
+    while not denoising.done:
+        yield denoising.answer(predict(denoising.question()))
 
 
 def viewed(log_p: Tensor, temperature: float, generator: torch.Generator | None) -> Views:
@@ -131,18 +178,22 @@ def divergence(log_p: Tensor, before: Tensor | None) -> Tensor:
     return terms.sum(-1).clamp(min=0.0)
 
 
-@torch.inference_mode()
-def likelihood(tokens: Tensor, noise: Tensor, predict: Predict) -> Tensor:
-    """Return (slots,) log-probabilities (nats) of present tokens, each half seen by the other.
+Asking = Generator[Tensor, Tensor, Tensor]
 
-    Two passes: even slots noised with the odd ones in view, then the other way round (the
-    pseudo-likelihood of masked language models, with two groups instead of one slot at a time).
+
+def likelihood(tokens: Tensor, noise: Tensor) -> Asking:
+    """Ask for logits, and return (slots,) log-probabilities (nats) of present tokens.
+
+    Each half is seen by the other, in two looks: even slots noised with the odd ones in view, then
+    the other way round (the pseudo-likelihood of masked language models, with two groups instead of
+    one slot at a time).
     """
     result = torch.zeros(len(tokens), device=tokens.device)
     even = torch.arange(len(tokens), device=tokens.device) % 2 == 0
     for group in (even, ~even):
         if group.any():
-            log_p = torch.log_softmax(predict(torch.where(group, noise, tokens)).float(), -1)
+            logits = yield torch.where(group, noise, tokens)
+            log_p = torch.log_softmax(logits.float(), -1)
             found = log_p.gather(-1, tokens[:, None]).squeeze(-1)
             result = torch.where(group, found, result)
     return result

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from frostline.errors import ModelUnusable
 from frostline.models import fit, folder, selftest, weights
-from frostline.models.backend import MaskedBackend
+from frostline.models.backend import Backend, MaskedBackend
+from frostline.models.block import BlockBackend
 from frostline.models.spec import ModelSpec
 from frostline.models.tokens import Tokens
 
@@ -33,7 +36,7 @@ def device_of(name: str) -> torch.device:
     return torch.device(name)
 
 
-def load(name: str, device: str, progress: weights.Progress = lambda _: None) -> MaskedBackend:
+def load(name: str, device: str, progress: weights.Progress = lambda _: None) -> Backend:
     """Return the model called `name`, loaded on `device` and tried.
 
     Args:
@@ -44,19 +47,22 @@ def load(name: str, device: str, progress: weights.Progress = lambda _: None) ->
     """
     at = folder_of(name)
     spec = folder.read(at)
-    _check_supported(spec)
+    kind = _backend_of(spec)
     tokens = Tokens(at)
     chosen = device_of(device)
     way = fit.chosen(at, chosen)
-    model = weights.load(at, chosen, way.dtype, progress)
-    backend = MaskedBackend(at, spec, tokens, model)
+    backend = kind(at, spec, tokens, weights.load(at, chosen, way.dtype, progress))
     selftest.check(backend)
     return backend
 
 
-def _check_supported(spec: ModelSpec) -> None:
-    if spec.noise.kind != "mask" or spec.attention != "full":
-        raise ModelUnusable(
-            f"{spec.name} denoises in a way that is not supported yet "
-            f"({spec.noise.kind} noise, {spec.attention} attention, {spec.length.kind} length)"
-        )
+def _backend_of(spec: ModelSpec) -> Callable[..., Backend]:
+    match spec.noise.kind, spec.attention:
+        case "mask", "full":
+            return MaskedBackend
+        case "mask", "block" if spec.block:
+            return BlockBackend
+    raise ModelUnusable(
+        f"{spec.name} denoises in a way that is not supported yet "
+        f"({spec.noise.kind} noise, {spec.attention} attention, {spec.length.kind} length)"
+    )

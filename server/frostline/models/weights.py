@@ -66,9 +66,7 @@ def fitted(
         # A headline, and a line for each kind of misfit; the first of them says enough.
         misfit = str(error).splitlines()[1].strip().rstrip(".")
         said = "its config.json" if where.is_dir() else "what it says of itself"
-        raise ModelUnusable(
-            f"the weights in {where} do not fit {said}: {misfit[:200]}"
-        ) from error
+        raise ModelUnusable(f"the weights in {where} do not fit {said}: {misfit[:200]}") from error
     _rebuild_rotary(model, config, device)
     return model.eval().requires_grad_(False)
 

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command. Loads nothing heavy."""
     option = parser.add_argument
     option("--out", type=Path, metavar="DIR", help="folder of the new model")
-    option("--hours", type=float, help="budget of training time (default 1; --tiny: 0.01)")
+    option("--hours", type=float, help="budget of training time (default 1; tiny: 0.01)")
     option("--steps", type=int, help="budget in steps instead: the same seed, the same weights")
     option(
         "--from",
@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="packages and shards (default: in the user's cache)",
     )
+    option(
+        "--prepare",
+        action="store_true",
+        help="only fetch and write the data, to carry --data to a machine that reaches no index",
+    )
     option("--cases", type=Path, metavar="DIR", help="evaluation cases that must not be learnt")
     option("--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     option("--threads", type=int, default=0, help="processor threads (default: torch's own choice)")
@@ -49,7 +54,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto: whatever this machine multiplies faster",
     )
     option("--seed", type=int, default=0)
-    option("--tiny", action="store_true", help="a very small model, to see it all work in a minute")
+    option(
+        "--size",
+        default="base",
+        choices=("tiny", "base", "large"),
+        help="base: the embedded model's; tiny: to see it all work in a minute; large: for a GPU",
+    )
+    option(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="PART.NAME=VALUE",
+        help="change one number of the recipe, for an experiment: recipe.whole=0.5; may be repeated",
+    )
     option("--json", action="store_true", help="one JSON object a line")
     figures = parser.add_argument_group("figures, instead of training")
     figures.add_argument(
@@ -69,4 +87,6 @@ def main(args: argparse.Namespace) -> int:
     """Run the command; return its exit status: 0 done, 1 stopped before the budget was used."""
     from frostline.train import session
 
-    return session.evaluate(args) if args.evaluate else session.train(args)
+    if args.evaluate:
+        return session.evaluate(args)
+    return session.prepare(args) if args.prepare else session.train(args)

@@ -44,13 +44,18 @@ class Refused:
 
 
 def chosen(
-    files: Iterable[File], evaluated: Iterable[File], grams: frozenset[int], refused: Refused
+    files: Iterable[File],
+    evaluated: Iterable[File],
+    grams: frozenset[int],
+    refused: Refused,
+    most: int = PER_PACKAGE,
 ) -> Iterator[File]:
     """Yield the files to learn from, in the order given.
 
     Args:
         evaluated: files that holes are cut in for figures; copies of them are left out.
         grams: runs of words, from `grams_of`, that no file may hold.
+        most: characters of one package; the standard library may have more.
     """
     held = {run for file in evaluated for run in runs_of(file.text)}
     seen: set[int] = set()
@@ -60,7 +65,7 @@ def chosen(
         runs = runs_of(file.text) if reason is None else frozenset()
         if reason is None:
             reason = _repeated(runs, held, seen)
-        if reason is None and taken[file.package] + len(file.text) > _most(file.package):
+        if reason is None and taken[file.package] + len(file.text) > _most(file.package, most):
             reason = "package is large enough"
         if reason is None and grams and not grams.isdisjoint(_grams(file.text, GRAM)):
             reason = "holds a benchmark's text"
@@ -72,8 +77,8 @@ def chosen(
         yield file
 
 
-def _most(package: str) -> int:
-    return STANDARD if package == STANDARD_LIBRARY else PER_PACKAGE
+def _most(package: str, most: int) -> int:
+    return max(STANDARD, most) if package == STANDARD_LIBRARY else most
 
 
 def unfit(file: File) -> str | None:

@@ -1,7 +1,8 @@
 """Packages to a shard of tokens on disk, and windows out of it.
 
-A shard is one file of little-endian uint16, each source file as `<|begin|>` and its tokens. It is
-read through a memory map, so its size is no matter of memory, and can be carried to another machine.
+A shard is little-endian uint16, each source file as `<|begin|>` and its tokens, in as many files as
+keep each below `PIECE`: with its JSON and the tokenizer it can be carried to a machine that reaches
+no package index, and nothing is fetched there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frostline.errors import BadPlace
 from frostline.models.tokens import Tokens
 from frostline.train import corpus, sources, vocabulary
 from frostline.train.objective import BEGIN
@@ -27,6 +29,8 @@ from frostline.train.sources import File, Release, Say, Sources
 
 # Characters that a vocabulary is learnt from; more changes few of its entries.
 VOCABULARY_TEXT = 20_000_000
+# Bytes of a file of a shard.
+PIECE = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +41,22 @@ class Want:
         packages: the first so many of the list; with none, the standard library alone is learnt
             from, nothing is fetched, and benchmarks are not at hand to be looked for.
         characters: stop there; 0 takes all.
+        most: characters of one package; one large one must not set the tone.
         vocabulary: entries of a tokenizer, where one is to be learnt.
         cases: a folder of evaluation cases whose text must not be learnt.
     """
 
     packages: int
     characters: int = 0
+    most: int = corpus.PER_PACKAGE
     vocabulary: int = 8192
     cases: Path | None = None
 
     @property
     def label(self) -> str:
         """A name for files made from these wishes."""
-        return f"{self.packages}" + (f"-{self.characters}" if self.characters else "")
+        most = f"-{self.most}-each" if self.most != corpus.PER_PACKAGE else ""
+        return f"{self.packages}" + (f"-{self.characters}" if self.characters else "") + most
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ def choose_files(want: Want, wheels: Path, say: Say) -> tuple[list[File], dict[s
     files = training_files(listed.package[: want.packages], wheels, say)
     taken: list[File] = []
     characters = 0
-    for file in corpus.chosen(files, held, corpus.grams_of(texts), refused):
+    for file in corpus.chosen(files, held, corpus.grams_of(texts), refused, want.most):
         taken.append(file)
         characters += len(file.text)
         if want.characters and characters >= want.characters:
@@ -141,17 +148,14 @@ def write_shard(
     tokens: Tokens,
 ) -> Shard:
     """Return the shard of these files, written to `path`."""
-    part = path.with_suffix(".part")
     packages: dict[str, int] = {}
-    total = 0
-    with part.open("wb") as out:
-        for file in files:
-            ids = np.asarray([BEGIN, *tokens.encode(file.text)], dtype="<u2")
-            out.write(ids.tobytes())
-            total += len(ids)
-            packages[file.package] = packages.get(file.package, 0) + len(ids)
+    pieces = _Pieces(path)
+    for file in files:
+        ids = np.asarray([BEGIN, *tokens.encode(file.text)], dtype="<u2")
+        pieces.write(ids.tobytes())
+        packages[file.package] = packages.get(file.package, 0) + len(ids)
     facts = Facts(
-        tokens=total,
+        tokens=sum(packages.values()),
         files=len(files),
         characters=sum(len(file.text) for file in files),
         packages=packages,
@@ -160,14 +164,49 @@ def write_shard(
         tokenizer=fingerprint(tokens),
     )
     path.with_suffix(".json").write_text(json.dumps(asdict(facts), indent=1), "utf-8")
-    part.rename(path)
+    pieces.done()
     return open_shard(path)
 
 
+class _Pieces:
+    """Files that are written one behind the other, and there only when all are whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._paths = [path]
+        self._out = _part(path).open("wb")
+
+    def write(self, content: bytes) -> None:
+        if self._out.tell() + len(content) > PIECE:
+            self._out.close()
+            self._paths.append(self._paths[0].with_suffix(f".{len(self._paths)}.bin"))
+            self._out = _part(self._paths[-1]).open("wb")
+        self._out.write(content)
+
+    def done(self) -> None:
+        self._out.close()
+        # The first comes last: it is what says that there is a shard.
+        for path in reversed(self._paths):
+            _part(path).rename(path)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
 def open_shard(path: Path) -> Shard:
-    """Return the shard at `path`."""
+    """Return the shard whose first file is `path`."""
     values: dict[str, Any] = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    return Shard(np.memmap(path, dtype="<u2", mode="r"), Facts(**values))
+    facts = Facts(**values)
+    files = [path, *path.parent.glob(f"{path.stem}.*.bin")]
+    # In the order of their numbers: 10 comes behind 9.
+    files.sort(key=lambda one: (len(one.name), one.name))
+    pieces = [np.memmap(one, dtype="<u2", mode="r") for one in files]
+    ids: NDArray[np.uint16] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    if len(ids) != facts.tokens:
+        raise BadPlace(
+            f"a file of the shard {path} is missing or torn; remove it to have it made anew"
+        )
+    return Shard(ids, facts)
 
 
 def texts_of(shard: Shard, tokens: Tokens) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """How often a model fills held-out holes with what stood there. One command, one table.
 
-Greedy, one token a step, the surest first, fp32, no line ends, as all these holes lie in a line. With
-room to spare the rules are the product's (frostline.decoding): a pad settles only when all left of
-it has, and text only within four slots of the first open one.
+The loop is the product's own (frostline.decoding), with the settings that it has when nobody sets any.
+Holes lie in a line and get no line end; with the true length they get no pad either. Not as in use:
+fp32, and every look is at the whole window, where the worker keeps some of the last one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from frostline.decoding.choose import ORDERS, Choice
+from frostline.decoding.constrain import Rules
+from frostline.decoding.loop import Denoising
+from frostline.decoding.schedule import SCHEDULES
 from frostline.models.tokens import Tokens
 from frostline.train import passes
 from frostline.train.cases import BUCKETS, ROOM, Case, drawn
+from frostline.train.folder import read_weights
 from frostline.train.objective import BEGIN, MASK, PAD, SPECIALS
 from frostline.train.sources import File, Say
+from frostline.wire.messages import Decoding
 
 WINDOW = 256
 TOGETHER = 8
-REACH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def figures(
     """
     started = time.monotonic()
     tokens = Tokens(folder)
-    model = passes.load(folder / "config.json", folder / "model.safetensors").to(device).eval()
+    model = passes.load(folder / "config.json", read_weights(folder)).to(device).eval()
     scores = [*masked(model, files, count, tokens, seed, device)]
     for bucket in BUCKETS:
         cases = drawn(files, bucket, count, WINDOW, tokens, seed)
@@ -131,45 +135,44 @@ def fill(
 ) -> list[bytes]:
     """Return what the model puts into each hole. All cases have holes of one size at one place."""
     ids, slots = _canvas(cases, tokens, room, device)
-    never = _line_ends(tokens, device) if room else [*_line_ends(tokens, device), PAD]
-    open = torch.ones((len(cases), len(slots)), dtype=torch.bool, device=device)
-    while open.any():
-        # Filled holes leave the batch: most texts are far shorter than their room.
-        live = open.any(1).nonzero().flatten()
-        logits = _allowed(_slot_logits(model, ids[live], slots))
-        logits[..., never] = float("-inf")
-        found, open[live] = settled(ids[live][:, slots], open[live], logits, bool(room))
-        ids[live[:, None], slots] = found
-    return [tokens.spell(_text(row)) for row in ids[:, slots].tolist()]
+    rules = _rules(tokens, len(slots), bool(room), device)
+    drafts = [_denoising(row, rules) for row in ids[:, slots]]
+    # Filled holes leave the batch: most texts are far shorter than their room.
+    while live := [row for row, draft in enumerate(drafts) if not draft.done]:
+        for row in live:
+            ids[row, slots] = drafts[row].question()
+        for row, logits in zip(live, _slot_logits(model, ids[live], slots), strict=True):
+            drafts[row].answer(logits)
+    return [tokens.spell(_text(draft.now.tokens.tolist())) for draft in drafts]
 
 
-def settled(now: Tensor, open: Tensor, logits: Tensor, padded: bool) -> tuple[Tensor, Tensor]:
-    """Return (rows, slots) tokens and open slots after one more token of each row has settled."""
-    if padded:
-        text = (~open & (now != PAD)).long()
-        # No end before settled text.
-        logits[..., PAD].masked_fill_(text.flip(1).cumsum(1).flip(1) > 0, float("-inf"))
-    surest, proposed = functional.softmax(logits, -1).max(-1)
-    place = open.cumsum(1)
-    ready = open
-    if padded:
-        first = open & (place == 1)
-        places = torch.arange(open.shape[1], device=open.device)
-        ready = open & (first | (proposed != PAD))
-        ready &= places - first.long().argmax(1, keepdim=True) < REACH
-    pick = surest.masked_fill(~ready, -1.0).argmax(1, keepdim=True)
-    chosen = proposed.gather(1, pick)
-    now = now.scatter(1, pick, chosen)
-    open = open.scatter(1, pick, False)
-    if padded:
-        behind = torch.arange(open.shape[1], device=open.device) >= pick
-        closing = (chosen == PAD) & behind
-        now, open = torch.where(closing, PAD, now), open & ~closing
-    return now, open
+def _denoising(slots: Tensor, rules: Rules) -> Denoising:
+    """Return the product's loop over one hole, as it is set when nobody sets anything."""
+    usual = Decoding()
+    return Denoising(
+        slots,
+        torch.ones_like(slots, dtype=torch.bool),
+        torch.full_like(slots, MASK),
+        rules,
+        Choice(ORDERS[usual.order], usual.threshold, usual.entropy_bound),
+        SCHEDULES[usual.schedule],
+        usual.steps or len(slots),
+    )
 
 
-def _line_ends(tokens: Tokens, device: torch.device) -> list[int]:
-    return [one for one, spelled in enumerate(tokens.spelled) if b"\n" in spelled]
+def _rules(tokens: Tokens, slots: int, padded: bool, device: torch.device) -> Rules:
+    spelled = [b"" if one < SPECIALS else text for one, text in enumerate(tokens.spelled)]
+    banned = torch.tensor([not text for text in spelled], device=device)
+    banned[PAD] = not padded
+    return Rules(
+        gap=torch.zeros(slots, dtype=torch.long, device=device),
+        banned=banned,
+        line_ends=torch.tensor([b"\n" in text for text in spelled], device=device),
+        multiline=[False],
+        required=[b""],
+        token_bytes=spelled,
+        pad=PAD if padded else None,
+    )
 
 
 def _text(row: list[int]) -> list[int]:

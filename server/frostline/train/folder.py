@@ -17,6 +17,9 @@ from frostline.train.objective import BEGIN, END, MASK, MIDDLE, PAD, PREFIX, SUF
 
 EXPAND = 7
 
+# Bytes of a file of weights, less what its header takes.
+PIECE = 60_000_000
+
 # How the weights are to be run; read back by frostline.models.spec.
 SPEC: dict[str, Any] = {
     "name": "frostline-embedded",
@@ -70,15 +73,58 @@ def write_form(folder: Path, config: dict[str, Any], tokenizer: Path) -> None:
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
-    """Write model.safetensors in fp16; the old one stays until the new one is whole."""
+    """Write the weights in fp16; the old ones stay until the new ones are whole.
+
+    Up to `PIECE` bytes they are one model.safetensors; above, several files and the index that
+    published checkpoints have, so that they can be carried where large files cannot.
+    """
     halves = {name: one.half() for name, one in tensors.items()}
     if not all(bool(torch.isfinite(one).all()) for one in halves.values()):
         raise FloatingPointError("the weights are not finite in fp16; nothing was written")
-    part = folder / "model.part"
-    save_file(halves, part, metadata={"format": "pt"})
-    # The library makes files for the owner's eyes only; weights are for all who may read the folder.
-    part.chmod(0o644)
-    part.replace(folder / "model.safetensors")
+    pieces = _pieces(halves)
+    names = [_name(at, len(pieces)) for at in range(len(pieces))]
+    for name, piece in zip(names, pieces, strict=True):
+        part = folder / f"{name}.part"
+        save_file(piece, part, metadata={"format": "pt"})
+        # The library makes files for the owner's eyes only; weights are for all who may read the folder.
+        part.chmod(0o644)
+    for name in names:
+        (folder / f"{name}.part").replace(folder / name)
+    if len(pieces) > 1:
+        total = sum(one.numel() * one.element_size() for one in halves.values())
+        where = {key: name for name, piece in zip(names, pieces, strict=True) for key in piece}
+        index = {"metadata": {"total_size": total}, "weight_map": where}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1), "utf-8")
+
+
+def _pieces(tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Return the tensors in groups of at most `PIECE` bytes; no tensor is cut."""
+    pieces: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, one in tensors.items():
+        more = one.numel() * one.element_size()
+        if size + more > PIECE and pieces[-1]:
+            pieces.append({})
+            size = 0
+        pieces[-1][name] = one
+        size += more
+    return pieces
+
+
+def _name(at: int, pieces: int) -> str:
+    return "model.safetensors" if pieces == 1 else f"model-{at + 1:05}-of-{pieces:05}.safetensors"
+
+
+def read_weights(place: Path) -> dict[str, Tensor]:
+    """Return the weights in a folder, in one file or in pieces, or those of a .safetensors file.
+
+    Raises:
+        BadPlace: there are none.
+    """
+    files = sorted(place.glob("model*.safetensors")) if place.is_dir() else [place]
+    if not files or not files[0].is_file():
+        raise BadPlace(f"{place} has no model.safetensors to go on from")
+    return {name: one for file in files for name, one in load_file(file).items()}
 
 
 def save(folder: Path, tensors: dict[str, Tensor], position: Position) -> None:

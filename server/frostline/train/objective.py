@@ -27,6 +27,8 @@ from frostline.train.holes import Rng, cut
 END, MASK, PAD, BEGIN, PREFIX, SUFFIX, MIDDLE = range(7)
 SPECIALS = 8
 ROOMS = (16, 48)
+# How far from its first open slot a hole with room to spare settles in use (frostline.decoding).
+REACH = 4
 
 Kind = Literal["holes", "scattered", "left"]
 
@@ -39,20 +41,27 @@ class Recipe:
 
     Attributes:
         hole_share: least and most share of a window that lies in holes.
-        whole: share of holes that are masked whole; of the others, a rate between least and 1.
+        whole: share of holes that are masked whole.
+        begun: share of holes of which a beginning is known, as decoding leaves them; of all others,
+            each token is masked at a rate between least and 1.
         padded: share of holes with more slots than text.
         later_pads: weight of a pad behind the first; where the text ends is the question, what
             follows is none.
         middle: share of left-to-right windows with the middle last.
+        scattered: least and most share of tokens masked anywhere.
+        by_rate: weigh answers by one over the share that is masked, which makes the loss a bound on
+            the likelihood (MDLM); it was tried and is not used (LOG.md).
     """
 
-    hole_share: tuple[float, float] = (0.12, 0.45)
-    whole: float = 0.45
+    hole_share: tuple[float, float] = (0.15, 0.5)
+    whole: float = 0.35
+    begun: float = 0.4
     least: float = 0.15
-    padded: float = 0.6
+    padded: float = 0.7
     later_pads: float = 0.2
     middle: float = 0.5
     scattered: tuple[float, float] = (0.2, 0.8)
+    by_rate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +141,10 @@ class Questions:
             slots = self._tokens.encode(text[hole.start : hole.end])
             pads = self._room(len(slots), rng) - len(slots)
             # Pads settle last in use, and all at once: none is ever seen beside an open slot.
-            masked = np.append(self._masked(len(slots), rng), np.ones(pads, dtype=np.bool_))
-            slots_weight = [1.0] * len(slots) + [1.0, *[self._recipe.later_pads] * pads][:pads]
+            masked = self._masked(len(slots), rng)
+            each = 1 / float(masked.mean()) if self._recipe.by_rate and masked.any() else 1.0
+            masked = np.append(masked, np.ones(pads, dtype=np.bool_))
+            slots_weight = [each] * len(slots) + [1.0, *[self._recipe.later_pads] * pads][:pads]
             slots += [PAD] * pads
             true += frozen + slots
             seen += frozen + [
@@ -146,8 +157,17 @@ class Questions:
         return _row(seen + rest, true + rest, weight + [0.0] * len(rest), window)
 
     def _masked(self, slots: int, rng: Rng) -> NDArray[np.bool_]:
-        if rng.random() < self._recipe.whole:
-            return np.ones(slots, dtype=np.bool_)
+        kind = rng.random()
+        masked = np.ones(slots, dtype=np.bool_)
+        if kind < self._recipe.whole:
+            return masked
+        if kind < self._recipe.whole + self._recipe.begun:
+            # Up to the end of the text: there the only question is whether it ends.
+            first = int(rng.integers(slots + 1))
+            masked[:first] = False
+            near = masked[first + 1 : first + REACH]
+            near[:] = rng.random(len(near)) < 0.75
+            return masked
         return rng.random(slots) < rng.uniform(self._recipe.least, 1.0)
 
     def _room(self, text: int, rng: Rng) -> int:
@@ -168,8 +188,10 @@ class Questions:
 
     def _scattered(self, window: int, rng: Rng) -> Row:
         true = self._window(window, rng)
-        hidden = (rng.random(window) < rng.uniform(*self._recipe.scattered)) & (true >= SPECIALS)
-        return Row(np.where(hidden, MASK, true), true, hidden.astype(np.float32))
+        share = rng.uniform(*self._recipe.scattered)
+        hidden = (rng.random(window) < share) & (true >= SPECIALS)
+        weight = hidden.astype(np.float32) / (share if self._recipe.by_rate else 1.0)
+        return Row(np.where(hidden, MASK, true), true, weight.astype(np.float32))
 
     def _left(self, window: int, rng: Rng) -> Row:
         if rng.random() >= self._recipe.middle:

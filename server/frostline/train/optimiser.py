@@ -16,12 +16,18 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How fast to learn. `warm_up` is in steps, `decay` the share of the run that ends at zero."""
+    """How fast to learn.
+
+    Attributes:
+        muon: the rate of matrices; 0 leaves them to AdamW as well.
+        warm_up: in steps.
+        decay: the share of the run that ends at zero.
+    """
 
     muon: float = 0.02
     adam: float = 0.003
     warm_up: int = 60
-    decay: float = 0.4
+    decay: float = 0.6
     momentum: float = 0.95
     betas: tuple[float, float] = (0.9, 0.95)
 
@@ -42,7 +48,9 @@ class Optimiser:
         parameters = dict(named)
         self._rates = rates
         self._exact = exact
-        self._matrices = {n: p for n, p in parameters.items() if p.ndim == 2 and "embed" not in n}
+        self._matrices = {
+            n: p for n, p in parameters.items() if rates.muon and p.ndim == 2 and "embed" not in n
+        }
         self._others = {n: p for n, p in parameters.items() if n not in self._matrices}
         self.state: dict[str, Tensor] = {}
         for name, one in self._matrices.items():

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -64,10 +63,10 @@ def new(values: dict[str, Any], seed: int) -> Any:
     return model
 
 
-def load(config_path: Path, weights: Path) -> Any:
+def load(config_path: Path, tensors: dict[str, Tensor]) -> Any:
     """Return the model of a config.json with these weights, in fp32, ready to be trained on."""
     model = new(json.loads(config_path.read_text("utf-8")), seed=0)
-    take(model, load_file(weights))
+    take(model, tensors)
     return model
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +17,11 @@ from torch import Tensor
 
 from frostline.train import folder as folders
 from frostline.train import passes
+from frostline.train.batches import Steps, from_step
 from frostline.train.folder import Position
-from frostline.train.objective import Batch, Kind, Questions
-from frostline.train.optimiser import Optimiser, Rates, rate
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run is made of, but for the data.
-
-    Attributes:
-        hours: budget of training time; the schedule follows the clock.
-        steps: budget in steps instead; then the same seed gives the same weights.
-        windows: window sizes, each with its share of the steps.
-        tokens: of a micro-batch; a step has `micro` of them.
-        left: share of left-to-right batches at the begin, and from the middle of the run on.
-        scattered: share of the other batches that mask anywhere.
-        every: seconds between checkpoints.
-    """
-
-    hours: float = 0.0
-    steps: int = 0
-    seed: int = 0
-    windows: tuple[tuple[int, float], ...] = ((256, 0.7), (384, 0.3))
-    tokens: int = 1280
-    micro: int = 4
-    left: tuple[float, float] = (0.45, 0.2)
-    scattered: float = 0.15
-    every: float = 240.0
-    half: bool = False
-    rates: Rates = field(default_factory=Rates)
+from frostline.train.objective import Batch, Questions
+from frostline.train.optimiser import Optimiser, rate
+from frostline.train.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +45,14 @@ class Run:
     def __init__(self, model: Any, questions: Questions, plan: Plan, device: torch.device) -> None:
         self.model = model.to(device).train()
         self.position = Position(seed=plan.seed)
-        self._questions = questions
+        self._steps = Steps(questions, plan)
+        self._asked = from_step(self._steps, 0, plan.helpers)
         self._plan = plan
         self._device = device
         if device.type == "cuda":
-            self.model.model.compile()
+            torch.set_float32_matmul_precision("high")
+            # One window size, so one graph for each kind of attention.
+            self.model.model.compile(dynamic=False)
         exact = not plan.half
         self._optimiser = Optimiser(model.named_parameters(), plan.rates, exact)
         self._typical = 0.0
@@ -105,20 +83,18 @@ class Run:
         for name, one in self._optimiser.state.items():
             one.copy_(tensors[f"optimiser.{name}"])
         self.position = position
+        self._asked = from_step(self._steps, position.step, self._plan.helpers)
 
     def step(self) -> Report:
         """Take one step and say how it went."""
         started = time.monotonic()
-        # Drawn from the step's own number: a run that was stopped asks what it would have asked.
-        rng = np.random.default_rng((self._plan.seed, self.position.step))
         factor = rate(self.position.step, self.progress, self._plan.rates)
-        sizes, shares = zip(*self._plan.windows, strict=True)
-        window = int(rng.choice(sizes, p=shares))
-        rows = max(self._plan.tokens // window, 1)
-        for kind in kinds(self._plan, self.progress, rng):
-            self._learn(self._questions.batch(kind, rows, window, rng))
+        self._steps.progress.value = self.progress
+        asked = next(self._asked)
+        for batch in asked:
+            self._learn(batch)
         self._optimiser.step(factor, self.position.step + 1)
-        seen = rows * window * self._plan.micro
+        seen = sum(batch.ids.numel() for batch in asked)
         taken = time.monotonic() - started
         counted = spent(taken, self._typical)
         self.position = replace(
@@ -159,18 +135,6 @@ def spent(taken: float, typical: float) -> float:
     over it would not come back: no step counts for more than eight of the usual ones.
     """
     return min(taken, 8 * typical) if typical else taken
-
-
-def kinds(plan: Plan, progress: float, rng: np.random.Generator) -> list[Kind]:
-    """Return the kinds of a step's micro-batches, in the plan's shares on average."""
-    share = plan.left[0] if progress < 0.5 else plan.left[1]
-    wanted = share * plan.micro
-    left = int(wanted) + int(rng.random() < wanted % 1)
-    others: list[Kind] = [
-        "scattered" if rng.random() < plan.scattered else "holes" for _ in range(plan.micro - left)
-    ]
-    last: list[Kind] = ["left"] * left
-    return others + last
 
 
 def train(run: Run, plan: Plan, out: Path, tell: Tell) -> bool:

@@ -6,7 +6,7 @@ import argparse
 import json
 import platform
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +21,13 @@ from frostline.train import card, data, folder, passes, sources
 from frostline.train import evaluate as evaluation
 from frostline.train import run as runs
 from frostline.train.folder import Position
-from frostline.train.objective import Questions, Recipe
-from frostline.train.optimiser import Rates
-from frostline.train.passes import Shape
-from frostline.train.run import Plan, Run
+from frostline.train.objective import Questions
+from frostline.train.run import Run
 from frostline.train.show import Teller
+from frostline.train.sizes import SIZES, Size, changed
 
 # Up to so many hours the standard library is more than can be read once, and nothing is fetched.
 SHORT = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What a model of some size is, and how it is trained."""
-
-    shape: Shape
-    plan: Plan
-    characters: int = 0
-
-
-BASE = Size(Shape(), Plan())
-
-TINY = Size(
-    Shape(1024, 64, 2, 2, 32, 160),
-    Plan(windows=((96, 1.0),), tokens=768, micro=4, rates=Rates(warm_up=10)),
-    characters=600_000,
-)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -56,7 +37,8 @@ class Asked(msgspec.Struct, frozen=True):
     steps: int
     seed: int
     packages: int
-    tiny: bool
+    size: str
+    changes: tuple[str, ...]
     half: bool
     origin: str
 
@@ -69,14 +51,14 @@ def train(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     device = registry.device_of(args.device)
     asked, before = _asked(args, device)
-    size = TINY if asked.tiny else BASE
+    size = changed(SIZES[asked.size], asked.changes)
     with Teller(args.json) as teller:
         shard, tokens = _data(args, asked, size, teller)
         plan = replace(
             size.plan, hours=asked.hours, steps=asked.steps, seed=asked.seed, half=asked.half
         )
         model = _model(args, asked, size)
-        run = Run(model, Questions(shard.ids, tokens, Recipe()), plan, device)
+        run = Run(model, Questions(shard.ids, tokens, size.recipe), plan, device)
         if before is not None:
             run.restore(*folder.restore(_checkpoint(args.out, asked, before)))
         (args.out / "run.json").write_bytes(msgspec.json.encode(asked))
@@ -91,6 +73,18 @@ def train(args: argparse.Namespace) -> int:
     return 0 if done else 1
 
 
+def prepare(args: argparse.Namespace) -> int:
+    """Fetch and write what a run with these options would learn from; return the exit status."""
+    asked = _new(args, torch.device("cpu"))
+    with Teller(args.json) as teller:
+        shard, source = _shard(args, asked, changed(SIZES[asked.size], asked.changes), teller)
+        teller.say(
+            f"{_place(args)} holds {shard.facts.tokens / 1e6:.1f} M tokens, and {source} their tokenizer; "
+            "a machine that has this folder fetches nothing: frostline train --data DIR"
+        )
+    return 0
+
+
 def _asked(args: argparse.Namespace, device: torch.device) -> tuple[Asked, Asked | None]:
     """Return what is asked for, and what the run in --out was asked for if it shall go on."""
     path = args.out / "run.json"
@@ -103,19 +97,25 @@ def _asked(args: argparse.Namespace, device: torch.device) -> tuple[Asked, Asked
         return msgspec.structs.replace(before, hours=hours, steps=steps), before
     if path.exists():
         raise BadPlace(f"{args.out} holds a run already; add --resume, or choose another folder")
-    hours = (0.01 if args.tiny else 1.0) if args.hours is None else args.hours
+    return _new(args, device), None
+
+
+def _new(args: argparse.Namespace, device: torch.device) -> Asked:
+    tiny = args.size == "tiny"
+    hours = (0.01 if tiny else 1.0) if args.hours is None else args.hours
     if not args.steps and hours <= 0:
         raise BadSetting("--hours must be above 0")
     packages = args.packages
     if packages is None:
-        packages = 0 if args.tiny or hours <= SHORT else len(sources.listed().package)
+        packages = 0 if tiny or hours <= SHORT else len(sources.listed().package)
     half = args.precision == "bf16" or (
-        args.precision == "auto" and not args.tiny and passes.half_pays(device)
+        args.precision == "auto" and not tiny and passes.half_pays(device)
     )
-    asked = Asked(
-        hours, args.steps or 0, args.seed, packages, args.tiny, half, str(args.origin or "")
-    )
-    return asked, None
+    changes = tuple(args.changes)
+    # A slip in a name is told before anything is fetched.
+    changed(SIZES[args.size], changes)
+    origin = str(args.origin or "")
+    return Asked(hours, args.steps or 0, args.seed, packages, args.size, changes, half, origin)
 
 
 def _checkpoint(out: Path, asked: Asked, before: Asked) -> Path:
@@ -129,18 +129,25 @@ def _data(
     args: argparse.Namespace, asked: Asked, size: Size, teller: Teller
 ) -> tuple[data.Shard, Tokens]:
     """Return what to learn from and the tokenizer, having written the form of the model."""
-    want = data.Want(asked.packages, size.characters, size.shape.vocab_size, args.cases)
-    origin = _form_of(Path(asked.origin)) if asked.origin else None
-    given = Tokens(origin) if origin else None
-    shard, learnt = data.build(_place(args), want, given, teller.say)
-    source = origin or learnt
+    shard, source = _shard(args, asked, size, teller)
     config = (
-        json.loads((origin / "config.json").read_text("utf-8"))
-        if origin
+        json.loads((source / "config.json").read_text("utf-8"))
+        if asked.origin
         else passes.config(size.shape)
     )
     folder.write_form(args.out, config, source / "tokenizer.json")
     return shard, Tokens(args.out)
+
+
+def _shard(
+    args: argparse.Namespace, asked: Asked, size: Size, teller: Teller
+) -> tuple[data.Shard, Path]:
+    """Return what to learn from, and the folder that the tokenizer is in."""
+    want = data.Want(asked.packages, size.characters, size.most, size.shape.vocab_size, args.cases)
+    origin = _form_of(Path(asked.origin)) if asked.origin else None
+    given = Tokens(origin) if origin else None
+    shard, learnt = data.build(_place(args), want, given, teller.say)
+    return shard, origin or learnt
 
 
 def _place(args: argparse.Namespace) -> Path:
@@ -152,17 +159,15 @@ def _form_of(origin: Path) -> Path:
     """Return the folder that has the config and the tokenizer of these weights."""
     if origin.suffix == ".safetensors":
         return registry.folder_of("embedded")
-    if not (origin / "model.safetensors").is_file():
-        raise BadPlace(f"{origin} has no model.safetensors to go on from")
+    if not (origin / "config.json").is_file():
+        raise BadPlace(f"{origin} holds no model to go on from")
     return origin
 
 
 def _model(args: argparse.Namespace, asked: Asked, size: Size) -> Any:
     if not asked.origin:
         return passes.new(passes.config(size.shape), asked.seed)
-    origin = Path(asked.origin)
-    weights = origin if origin.suffix == ".safetensors" else origin / "model.safetensors"
-    return passes.load(args.out / "config.json", weights)
+    return passes.load(args.out / "config.json", folder.read_weights(Path(asked.origin)))
 
 
 def _training(asked: Asked, run: Run, model: Any, device: torch.device) -> card.Training:

@@ -41,6 +41,9 @@ class Gap(msgspec.Struct, frozen=True, tag="gap", tag_field="type"):
         multiline: whether the new text may hold line ends.
         required: how the new text has to begin; given back without it.
         room: slots to give it, None for the worker's choice.
+        without: characters that the new text may not hold, as they would end what is around the gap:
+            the quote of its string, the brace of its f-string.
+        indent: how each line of the new text has to begin, its first one and blank ones aside.
     """
 
     id: int
@@ -48,6 +51,8 @@ class Gap(msgspec.Struct, frozen=True, tag="gap", tag_field="type"):
     multiline: bool = True
     required: str = ""
     room: int | None = None
+    without: str = ""
+    indent: str = ""
 
 
 class Decoding(msgspec.Struct, frozen=True):
@@ -192,6 +197,7 @@ class Figures(msgspec.Struct, frozen=True):
         model_ms: milliseconds inside the model.
         cpu_s: processor seconds of the run.
         verified: whether one last look at the whole window agrees with the text.
+        shared: mean number of runs in the passes that this one had.
     """
 
     steps: int = 0
@@ -203,6 +209,7 @@ class Figures(msgspec.Struct, frozen=True):
     model_ms: float = 0.0
     cpu_s: float = 0.0
     verified: bool = False
+    shared: float = 1.0
 
 
 class Done(Message, frozen=True, tag="done"):

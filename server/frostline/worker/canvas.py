@@ -29,6 +29,8 @@ class GapSlots:
 
     Attributes:
         old: tokens of the text that stands there now, what it is required to begin with included.
+        without: characters that its text may not hold.
+        indent: how each of its lines has to begin.
     """
 
     id: int
@@ -37,6 +39,8 @@ class GapSlots:
     multiline: bool
     required: bytes
     old: tuple[int, ...]
+    without: str = ""
+    indent: str = ""
 
     @property
     def slots(self) -> slice:
@@ -120,7 +124,16 @@ def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSl
         room = len(old) + (0 if backend.spec.pad is None else _more(len(old), strength))
     else:
         room = beginning + (BLOCK_ROOM if gap.multiline else LINE_ROOM)
-    return GapSlots(gap.id, 0, room, gap.multiline, gap.required.encode(), tuple(old))
+    return GapSlots(
+        gap.id,
+        0,
+        room,
+        gap.multiline,
+        gap.required.encode(),
+        tuple(old),
+        gap.without,
+        gap.indent,
+    )
 
 
 def _more(length: int, strength: float) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import itertools
 import json
 import logging
 import os
@@ -35,11 +34,14 @@ from frostline.wire.address import Address, write_private
 
 if TYPE_CHECKING:
     from frostline.worker.engine import Engine
+    from frostline.worker.work import Came, Work
 
 logger = logging.getLogger(__name__)
 
 # How long a worker without any editor stays, when its own idle time is longer.
 LINGER_S = 120.0
+# Runs that share a pass of the model; more than that wait for their turn, and each gets slower.
+MOST_AT_ONCE = 16
 Loader = Callable[["Options", Callable[[float], None]], "Engine"]
 
 
@@ -70,16 +72,14 @@ class Run:
     """One request on its way.
 
     Attributes:
-        turn: when it last had a step, in steps of the worker; 0 before its first.
+        work: what the engine makes of it, once it has had its first turn.
         taken: steps it has had.
         busy: whether one is under way.
     """
 
     talk: Talk
     request: wire.Infill | wire.Score
-    steps: Iterator[wire.Step | wire.Done] | None = None
-    begun: bool = False
-    turn: int = 0
+    work: Work | None = None
     taken: int = 0
     cancelled: bool = False
     busy: bool = False
@@ -87,6 +87,10 @@ class Run:
     @property
     def interactive(self) -> bool:
         return isinstance(self.request, wire.Score) or self.request.interactive
+
+    @property
+    def turn(self) -> int:
+        return self.work.turn if self.work else 0
 
 
 @dataclass(eq=False)
@@ -108,7 +112,6 @@ class Worker:
         self._wanted = asyncio.Event()
         self._stopped = asyncio.Event()
         self._used = time.monotonic()
-        self._turns = itertools.count(1)
         self._compute = ThreadPoolExecutor(1, thread_name_prefix="compute")
 
     async def serve(self, address: Address, announced: Callable[[], None] = lambda: None) -> None:
@@ -294,36 +297,53 @@ class Worker:
                 continue
             await self._advance(self._next(), self._engine)
 
-    def _next(self) -> Run:
-        """Return the run to take a step of: interactive ones first, and who has waited longest."""
-        return min(self.runs, key=lambda run: (not run.interactive, run.turn))
+    def _next(self) -> list[Run]:
+        """Return the runs to take a step of, those first that have waited longest.
 
-    async def _advance(self, run: Run, engine: Engine) -> None:
+        Who has somebody waiting is never kept waiting for who has not.
+        """
+        waited = sorted(self.runs, key=lambda run: run.turn)
+        interactive = [run for run in waited if run.interactive]
+        return interactive[:MOST_AT_ONCE] or waited[:MOST_AT_ONCE]
+
+    async def _advance(self, runs: list[Run], engine: Engine) -> None:
         loop = asyncio.get_running_loop()
-        message: wire.Message
-        if not run.begun:
-            run.begun = True
+        if any(run.work is None for run in runs):
+            for run in runs:
+                run.work = run.work or engine.begin(run.request)
             self._tell_all()
-        run.busy, run.turn = True, next(self._turns)
+        for run in runs:
+            run.busy = True
+        works = [run.work for run in runs if run.work is not None]
         try:
-            message = await loop.run_in_executor(self._compute, _one_step, run, engine)
-        except WorkerRefused as refused:
-            message = wire.Failed(run.request.id, refused.code, str(refused))
+            came = await loop.run_in_executor(self._compute, engine.advance, works)
         except Exception as error:
-            # One request's bug is one request's answer; the log has the rest.
-            logger.exception("run %s failed", run.request.id)
-            message = wire.Failed(run.request.id, "bug", _brief(error))
+            # What several shared failed for all of them; the log has the rest.
+            came = [error] * len(runs)
         # What came in during the step is read, handed to its connection, and acted upon.
         for _ in range(3):
             await asyncio.sleep(0)
-        run.busy = False
         self._used = time.monotonic()
-        if isinstance(message, wire.Step):
+        for run, one in zip(runs, came, strict=True):
+            run.busy = False
+            self._tell(run, one)
+
+    def _tell(self, run: Run, came: Came) -> None:
+        """Pass on what a run came to."""
+        if isinstance(came, WorkerRefused):
+            came = wire.Failed(run.request.id, came.code, str(came))
+        elif isinstance(came, Exception):
+            # One request's bug is one request's answer; the log has the rest.
+            logger.error("run %s failed", run.request.id, exc_info=came)
+            came = wire.Failed(run.request.id, "bug", _brief(came))
+        if came is None:
+            return
+        if isinstance(came, wire.Step):
             run.taken += 1
             if not run.cancelled:
-                run.talk.send(message)
+                run.talk.send(came)
             return
-        self._end(run, message)
+        self._end(run, came)
 
     def _drop_cancelled(self) -> None:
         for run in [run for run in self.runs if run.cancelled]:
@@ -360,14 +380,6 @@ def _give_memory_back() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
-
-
-def _one_step(run: Run, engine: Engine) -> wire.Message:
-    if isinstance(run.request, wire.Score):
-        return engine.score(run.request)
-    if run.steps is None:
-        run.steps = engine.draft(run.request)
-    return next(run.steps)
 
 
 def _brief(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Which slots have stopped changing, and how often that was wrong.
 
-A slot is stable when its token has been the same for two steps and it is settled, so that its
-distribution is a single point and the text cannot end before it; or, still open, its probability is
+A slot is stable when its token has been the same for two steps and it settled with a probability of
+at least 0.5, so that its distribution is a single point, the text cannot end before it, and the last
+look is not likely to doubt it; or, still open, its probability is
 at least 0.9, its distribution moved by at most 0.01 nats, and nothing open stands to its left in its
 gap, where the text could end. After the last step all are. (The rule of DESIGN section 5; the
 divergence between steps as a sign of what a slot still depends on is that of SWD, arXiv 2604.17068.)
@@ -21,6 +22,7 @@ from torch import Tensor
 from frostline.decoding.loop import Step
 
 SURE = 0.9
+LIKELY = 0.5
 STILL = 0.01
 OPEN, DRAFT, STABLE = 0, 1, 2
 
@@ -48,8 +50,9 @@ class Stability:
         """Return (slots,) the state of each slot after this step: open, draft or stable."""
         tokens, open = step.tokens.cpu(), step.open.cpu()
         same = torch.zeros_like(open) if self._before is None else tokens == self._before
+        likely = step.confidence.cpu() >= LIKELY
         still = (step.confidence.cpu() >= SURE) & (step.drift.cpu() <= STILL)
-        stable = same & (~open | (still & ~self._open_before(open)))
+        stable = same & ((~open & likely) | (still & ~self._open_before(open)))
         if not open.any():
             stable = torch.ones_like(open)
         self._before = tokens

@@ -32,10 +32,11 @@ local function find(id)
   end
 end
 
---- The draft that is on offer in a buffer.
+--- The draft that is on offer in a buffer; 0 is the current one.
 ---@param buf integer
 ---@return frostline.Live?
 function M.of(buf)
+  buf = buf == 0 and vim.api.nvim_get_current_buf() or buf
   local live = by_buffer[buf]
   return live and live_states[live.state] and live or nil
 end
@@ -184,6 +185,7 @@ end
 ---@param holes { first: integer[], last: integer[] }[] rows and bytes, from 0
 ---@param options? table fields of `frostline/begin`
 function M.begin(buf, holes, options)
+  buf = buf == 0 and vim.api.nvim_get_current_buf() or buf
   local client, why = client_of.serving(buf)
   if not client then
     return status.say(why, 'WarningMsg')
