@@ -185,6 +185,77 @@ def test_a_hole_is_filled_one_block_after_the_other(
     assert len(run.turns.unique()) > 1 or backend.spec.block > 11
 
 
+@pytest.mark.parametrize("kind", published.BLOCK)
+def test_two_holes_are_filled_in_reading_order(
+    kind: str, backends: Callable[[str], BlockBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = backends(kind)
+    runs, asked = [], []
+    opening = backend.open
+
+    def watched(canvas):
+        run = opening(canvas)
+        runs.append(run)
+        predicting = run.predict
+
+        def predict(tokens):
+            asked.append(tokens.clone())
+            return predicting(tokens)
+
+        run.predict = predict
+        return run
+
+    monkeypatch.setattr(backend, "open", watched)
+    # More between them than a block of any of these models holds.
+    between = "\n    other = [1, 2, 3, 4, 5, 6, 7, 8]\n    rest = "
+    assert len(backend.tokens.encode(between)) > backend.spec.block
+    *steps, done = drafted(
+        backend,
+        wire.Text(BEFORE),
+        wire.Gap(0, room=6, multiline=False),
+        wire.Text(between),
+        wire.Gap(1, room=5, multiline=False),
+        wire.Text(AFTER),
+    )
+    assert done.outcome == "converged"
+    assert len(steps) <= 11
+    assert all("\n" not in gap.text for gap in done.gaps)
+    # Nothing of the second is decided before all of the first is.
+    decided = [
+        [any(piece.state != "open" for piece in gap.pieces) for gap in step.gaps] for step in steps
+    ]
+    whole = [all(piece.state != "open" for piece in step.gaps[0].pieces) for step in steps]
+    assert all(first or not second for first, (_, second) in zip(whole, decided, strict=True))
+    assert [second for _, second in decided].count(False) >= 1
+    # The second sees what the first became; the first does not see the second.
+    (run,) = runs
+    last, letter = asked[len(steps) - 1].clone(), backend.tokens.encode("q")[0]
+    said = run.predict(last)
+    for changed, blind in ((0, slice(0, 0)), (10, slice(0, 6))):
+        other = last.clone()
+        other[changed] = letter
+        apart = (run.predict(other) - said).abs().amax(-1)
+        assert (apart[blind] == 0).all()
+        assert (apart[6:] > 1e-4).any()
+
+
+def test_what_is_quoted_leaves_room_for_what_stands_in_its_place(
+    backends: Callable[[str], BlockBackend],
+) -> None:
+    backend = backends("sdar")
+    spec = msgspec.structs.replace(backend.spec, max_context=64)
+    letters = backend.tokens.encode("abcdefghijklmnopqrstuvwxyz")
+    # 10 before, a hole of 2, 26 between, a hole of 2, 20 behind: 60, and 46 of them to be quoted.
+    ids = torch.tensor([*letters[:10], 0, 0, *letters, 0, 0, *letters[:20]])
+    given = Window(ids, torch.tensor([10, 11, 38, 39]))
+    laid, slots = laid_out(given, spec, backend.tokens)
+    assert len(laid) == 64
+    quoted = len(laid) - 40 - len(backend.tokens.encode("\n\n"))
+    # What is nearest to the first hole is kept of it.
+    assert laid[:quoted].tolist() == [*letters, *letters[:20]][:quoted]
+    assert laid[slots[0] - 10 :].tolist() == ids[:40].tolist()
+
+
 def test_without_turns_later_blocks_would_settle_first(
     backends: Callable[[str], BlockBackend], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ values that are kept of it are exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +46,12 @@ class BlockBackend(Backend):
     def rows(self, look: Look) -> int:
         return cast(BlockRun, look.run).rows(look)
 
+    def look(self, looks: Sequence[Look]) -> list[Tensor]:
+        for one in looks:
+            if one.whole:
+                cast(BlockRun, one.run).forget()
+        return super().look(looks)
+
 
 class BlockRun:
     """Looks at one canvas. Counts them in `forwards`.
@@ -76,6 +83,10 @@ class BlockRun:
         self._seen = ids
         self.forwards += 1
         return self._logits
+
+    def forget(self) -> None:
+        """Have the next look compute all of the window."""
+        self._seen = None
 
     def rows(self, look: Look) -> int:
         """Return how many rows a look needs."""
@@ -123,6 +134,7 @@ def laid_out(canvas: Canvas, spec: ModelSpec, tokens: Tokens) -> tuple[Tensor, T
     """Return (length,) tokens and (slots,) places: what is behind first, then up to the last slot.
 
     Text between gaps is quoted, for the gap before it, and stands in its place, for the one behind it.
+    As it counts twice, the quotation is cut at its end where all would be more than the model can see.
     """
     ids, slots = canvas.ids, canvas.slots
     quote = spec.quote or Quote()
@@ -133,6 +145,8 @@ def laid_out(canvas: Canvas, spec: ModelSpec, tokens: Tokens) -> tuple[Tensor, T
     behind = ids[first:][frozen[first:]]
     plain = not (quote.suffix or quote.prefix or quote.middle)
     between = tokens.encode("\n\n") if plain and len(behind) else list(quote.prefix)
+    marks = len(quote.suffix) + len(between) + len(quote.middle)
+    behind = behind[: max(spec.max_context - marks - int(slots[-1]) - 1, 0)]
     before = [
         *ids[:head].tolist(),
         *quote.suffix,
