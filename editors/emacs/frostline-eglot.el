@@ -50,7 +50,10 @@
   (prog1 (let ((eglot-confirm-server-initiated-edits nil)
                (eglot-confirm-server-edits nil))
            (cl-call-next-method))
-    (frostline--undo-boundary server)))
+    (frostline--undo-boundary server)
+    ;; eglot tells of a change when the user pauses; a draft is only in when the server has heard of it.
+    (dolist (buffer (eglot--managed-buffers server))
+      (with-current-buffer buffer (eglot--signal-textDocument/didChange)))))
 
 (defun frostline--undo-boundary (server)
   "End the undo step that is under way in the buffers of SERVER."

@@ -96,6 +96,7 @@ def test_a_command_rewrites_the_region_in_one_undo_step(emacs: Emacs):
     assert told["after"] == AFTER
     assert told["changes"] == 1
     assert told["undone"] == FUNCTION
+    assert "The text changed" not in told["said"], "the server heard of its edit"
 
 
 def test_what_was_typed_before_is_another_undo_step(emacs: Emacs):
