@@ -337,11 +337,18 @@ def a2d_block(folder: Path) -> Path:
     return a2d(folder / "Qwen3-0.6B-diffusion-bd3lm-v0.1")
 
 
-def llada(folder: Path, mask: str = "<|mdm_mask|>") -> Path:
-    """Write a LLaDA 8B: OLMo's names and config keys."""
+def llada(folder: Path, *, low: bool = False) -> Path:
+    """Write a LLaDA 8B or 1.5: OLMo's names and config keys.
+
+    Args:
+        low: the mask is token 5, as in iLLaDA.
+    """
+    mask = "<|mdm_mask|>"
+    others = ("<|startoftext|>", "<|endoftext|>", *(["<|a|>", "<|b|>", "<|c|>"] if low else ()))
     ids = fast_tokenizer(
         folder,
-        ("<|startoftext|>", "<|endoftext|>", mask),
+        (*others, mask),
+        first=low,
         nfc=False,
         tokenizer_class="PreTrainedTokenizerFast",
         bos_token="<|startoftext|>",
@@ -529,12 +536,15 @@ def stable_diffcoder(folder: Path) -> Path:
 
 FULL: dict[str, Callable[[Path], Path]] = {
     "dream": dream,
+    "dream-coder": dream,
+    "diffucoder": dream,
     "dreamon": dreamon,
     "open-dcoder": open_dcoder,
     "a2d-qwen2": lambda folder: a2d(folder, "qwen2"),
     "a2d-qwen3": lambda folder: a2d(folder, "qwen3"),
     "llada": llada,
-    "illada": lambda folder: llada(folder, "<|mask_5|>"),
+    "llada-1.5": llada,
+    "illada": lambda folder: llada(folder, low=True),
     "llada-moe": llada_moe,
 }
 BLOCK: dict[str, Callable[[Path], Path]] = {

@@ -20,7 +20,7 @@ from models import published, reference
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden" / "dream"
 BEFORE, AFTER = "def f(items):\n    total = ", "\n    return total\n"
-SHIFTED = {"dream", "dreamon", "open-dcoder"}
+SHIFTED = {"dream", "dream-coder", "diffucoder", "dreamon", "open-dcoder"}
 
 
 @dataclass
@@ -135,6 +135,10 @@ def test_what_a_checkpoint_can_do_is_read_from_its_files(
     assert spec.attention == "full"
     assert spec.length.kind == ("expand_delete" if kind == "dreamon" else "fixed")
     assert f"{spec.name} does not follow instructions." in spec.cannot
+
+
+def test_the_mask_of_an_illada_is_token_5(checkpoints: Callable[[str], Path]) -> None:
+    assert folders.read(checkpoints("illada")).noise.id == 5
 
 
 def test_the_ids_of_a_checkpoint_are_its_own(tmp_path: Path) -> None:
