@@ -28,7 +28,7 @@ return {
       start(vim.fs.root(buf, { '.git' }))
     end
   end,
-  capabilities = { experimental = { frostline = { version = 1 } } },
+  capabilities = { experimental = { frostline = { version = require('frostline.protocol').VERSION } } },
   handlers = {
     ['frostline/provisional'] = heard('provisional'),
     ['frostline/state'] = heard('state'),

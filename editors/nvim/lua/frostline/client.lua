@@ -3,17 +3,6 @@
 local M = {}
 
 M.NAME = 'frostline'
-M.VERSION = 1
-M.methods = {
-  begin = 'frostline/begin',
-  accept = 'frostline/accept',
-  applied = 'frostline/applied',
-  pin = 'frostline/pin',
-  refine = 'frostline/refine',
-  reject = 'frostline/reject',
-  back = 'frostline/back',
-  status = 'frostline/status',
-}
 
 ---@param buf integer
 ---@return vim.lsp.Client?

@@ -50,7 +50,7 @@ local function server()
   for _, client in ipairs(clients) do
     local offered = vim.tbl_get(client.server_capabilities, 'experimental', 'frostline', 'version')
     local buffers = vim.tbl_count(client.attached_buffers)
-    if offered == require('frostline.client').VERSION then
+    if offered == require('frostline.protocol').VERSION then
       health.ok(('running for %d buffers, with live drafts'):format(buffers))
     else
       local advice = 'Take plugin and server from the same version.'

@@ -4,6 +4,7 @@
 local client_of = require('frostline.client')
 local draw = require('frostline.draw')
 local edit = require('frostline.edit')
+local protocol = require('frostline.protocol')
 local status = require('frostline.status')
 
 local M = {}
@@ -207,7 +208,7 @@ function M.begin(buf, holes, options)
   })
   local version = asked.textDocument.version
   require('frostline.ghost').clear(buf)
-  client_of.request(buf, client_of.methods.begin, asked, function(result)
+  client_of.request(buf, protocol.BEGIN, asked, function(result)
     if refused(result) or (M.of(buf) or {}).id == result.session then
       return
     end
@@ -242,7 +243,7 @@ function M.accept(buf, scope, options)
       scope = scope,
       key = ('%d.%d'):format(vim.fn.getpid(), keys),
     })
-    client_of.request(buf, client_of.methods.accept, asked, function(result)
+    client_of.request(buf, protocol.ACCEPT, asked, function(result)
       if refused(result) or not result.edit then
         return
       end
@@ -255,7 +256,7 @@ function M.accept(buf, scope, options)
       if why then
         status.say('Frostline: ' .. why .. '; nothing was changed', 'WarningMsg')
       end
-      client:notify(client_of.methods.applied, {
+      client:notify(protocol.APPLIED, {
         session = live.id,
         version = client_of.version(buf),
         applied = why == nil,
@@ -274,7 +275,7 @@ end
 ---@param buf integer
 function M.reject(buf)
   with_live(buf, function(live)
-    client_of.request(buf, client_of.methods.reject, { session = live.id }, refused)
+    client_of.request(buf, protocol.REJECT, { session = live.id }, refused)
     forget(live, 'cancelled')
   end)
 end
@@ -282,12 +283,12 @@ end
 ---@param buf integer
 ---@param wish { instruction?: string, strength?: number }
 function M.refine(buf, wish)
-  ask(buf, client_of.methods.refine, wish)
+  ask(buf, protocol.REFINE, wish)
 end
 
 ---@param buf integer
 function M.back(buf)
-  ask(buf, client_of.methods.back, { by = 1 })
+  ask(buf, protocol.BACK, { by = 1 })
 end
 
 --- The text of each hole's draft as it was last sent.
@@ -310,7 +311,7 @@ function M.pin(buf, text)
     local first, last = draft:find(text, 1, true)
     if first and text ~= '' then
       local span = { vim.str_utfindex(draft, 'utf-32', first - 1), vim.str_utfindex(draft, 'utf-32', last) }
-      return ask(buf, client_of.methods.pin, { hole = index - 1, span = span })
+      return ask(buf, protocol.PIN, { hole = index - 1, span = span })
     end
   end
   with_live(buf, function()

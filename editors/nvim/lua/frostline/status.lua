@@ -72,14 +72,14 @@ function M.line(buf)
     return 'Frostline'
   end
   local progress = worker.progress and (' %d %%'):format(worker.progress * 100) or ''
-  return 'Frostline: ' .. words[worker.worker] .. progress
+  return 'Frostline: ' .. (words[worker.worker] or worker.worker) .. progress
 end
 
 --- Show everything that is known, for `:Frostline status`.
 function M.show()
   local buf = vim.api.nvim_get_current_buf()
-  require('frostline.client').request(buf, 'frostline/status', {}, function(worker)
-    local parts = { M.line(buf), words[worker.worker] }
+  require('frostline.client').request(buf, require('frostline.protocol').STATUS, {}, function(worker)
+    local parts = { M.line(buf), words[worker.worker] or worker.worker }
     for _, name in ipairs({ 'model', 'device', 'message' }) do
       table.insert(parts, (worker[name] or '') ~= '' and worker[name] or nil)
     end
