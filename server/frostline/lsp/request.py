@@ -7,7 +7,7 @@ line ends, its BOM and characters that no UTF-8 can carry stay in the file.
 from __future__ import annotations
 
 from frostline.config import Settings
-from frostline.context import skeleton
+from frostline.context import inside, skeleton
 from frostline.core.regions import Gap, Hole, Pinned, Regions
 from frostline.core.session import Wish
 from frostline.core.text import Document, Span
@@ -104,6 +104,8 @@ def _gap(document: Document, hole: Hole, part: Gap, number: int, room: int | Non
         multiline=hole.multiline,
         required=sendable(hole.required) if part is hole.parts[0] else "",
         room=part.room or room,
+        without=inside.closing(document, hole.span),
+        indent=inside.margin(document, hole),
     )
 
 
