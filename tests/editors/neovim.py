@@ -12,6 +12,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -49,8 +50,15 @@ look()
 if timer then timer:stop() end
 timer = vim.uv.new_timer()
 timer:start(0, 5, vim.schedule_wrap(look))
+told = {}
+local group = vim.api.nvim_create_augroup('watch', {})
+vim.api.nvim_create_autocmd('User', {
+  group = group,
+  pattern = 'FrostlineState',
+  callback = function(event) table.insert(told, event.data) end,
+})
 vim.api.nvim_create_autocmd('LspProgress', {
-  group = vim.api.nvim_create_augroup('watch', {}),
+  group = group,
   callback = function(event) table.insert(heard, event.data.params.value.kind) end,
 })
 """
@@ -91,6 +99,14 @@ def frostline_on_path(folder: Path, *arguments: str) -> Path:
     return pid
 
 
+def documented_keys() -> str:
+    """Return the example of mappings in the plugin's help."""
+    text = (PLUGIN / "doc" / "frostline.txt").read_text()
+    example = re.search(r"\*frostline-example\* >lua\n(.*?)\n<", text, re.DOTALL)
+    assert example
+    return example[1]
+
+
 class Neovim:
     """One Neovim process without any plugin or setting but the set-up under test.
 
@@ -100,6 +116,8 @@ class Neovim:
 
     def __init__(self, folder: Path, init: Path = SETUP, **environment: str) -> None:
         self.folder = folder
+        self.pid = frostline_on_path(folder / "bin")
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
         self.scripts = 0
         self.screen = Screen()
         self._requests = itertools.count(1)
@@ -112,8 +130,14 @@ class Neovim:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            env={**os.environ, **environment},
+            env={**os.environ, "PATH": path, **environment},
         )
+
+    def tidy(self) -> None:
+        """Go back to normal mode, one window, and no open files."""
+        self.keys("<Esc><Esc>")
+        self.until(lambda: self.mode == "n", "normal mode")
+        self.command("messages clear | silent! tabonly | silent! only | %bwipeout!")
 
     def close(self) -> None:
         """End it; its server ends with it."""
@@ -183,6 +207,11 @@ class Neovim:
         """Type; what comes of it is for `until`."""
         self.api("input", keys)
 
+    @property
+    def mode(self) -> str:
+        """`n`, `i`, `v`, …"""
+        return str(self.api("get_mode")["mode"])
+
     def until(self, wanted: Callable[[], Any], what: str) -> Any:
         """Return the first true value; fail when there is none for a long time."""
         deadline = time.monotonic() + DEADLINE_S
@@ -192,14 +221,28 @@ class Neovim:
             time.sleep(0.01)
         return value
 
-    def open(self, name: str, content: str | bytes) -> Path:
-        """Edit a new file and wait until the server has it."""
+    def open(
+        self, name: str, content: str | bytes, *, filetype: str = "", watch: bool = True
+    ) -> Path:
+        """Edit a new file and wait until the server has it; `watch` every state of it from then on."""
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         self.command(f"edit! {path}")
+        if filetype:
+            self.command(f"set filetype={filetype}")
         self.until(self.attached, "the server is attached")
-        self.lua(_WATCH)
+        self.lua(_WATCH if watch else "if timer then timer:stop() end")
         return path
+
+    def kill_server(self) -> None:
+        """Kill the server of this buffer as the system would, and wait until Neovim has seen it."""
+        os.kill(int(self.pid.read_text()), signal.SIGKILL)
+        self.until(lambda: not self.attached(), "Neovim sees that the server is gone")
+
+    def restart_server(self) -> None:
+        """Start a server for this buffer again."""
+        self.lua("vim.lsp.enable('frostline', false) vim.lsp.enable('frostline')")
+        self.until(self.attached, "a new server")
 
     def attached(self) -> bool:
         """Return whether the server of this buffer is ready."""
@@ -248,6 +291,77 @@ class Neovim:
         """Wait until the server has told the end of its work, and the client has drawn level."""
         self.until(lambda: self.heard()[-1:] == ["end"], "the server is done")
 
+    # --- the plugin -----------------------------------------------------------------------------
+
+    def words(self) -> str | None:
+        """Return what stands beside the draft of this buffer, or None where there is none."""
+        found = self.lua("return require('frostline.session').words(0)")
+        return None if found is None else str(found)
+
+    def becomes(self, words: str) -> None:
+        """Wait until the draft is said to be so: `drafting 2/4`, `draft ready`."""
+        self.until(lambda: self.words() == words, f"{words!r}, not {self.words()!r}")
+
+    def gone(self) -> None:
+        """Wait until there is no draft in this buffer, drawn or not."""
+        self.until(lambda: self.words() is None, "the draft ends")
+        code = "local space = vim.api.nvim_get_namespaces()['frostline.draft']"
+        assert self.lua(f"{code} return vim.api.nvim_buf_get_extmarks(0, space, 0, -1, {{}})") == []
+
+    def draft(self) -> list[str]:
+        """Return the text of each hole's draft."""
+        return list(self.lua("return require('frostline.session').texts(0)"))
+
+    def hole(self, number: int = 0) -> tuple[int, int]:
+        """Return the row and the byte where a hole starts."""
+        code = """
+            local draw = require('frostline.draw')
+            local live = require('frostline.session').of(0)
+            return draw.places(live.buf, live.drawn)[...].first
+        """
+        row, column = self.lua(code, number + 1)
+        return row, column
+
+    def piece_states(self) -> list[str]:
+        """Return the states of the pieces that are shown of the first hole."""
+        code = """
+            local live = require('frostline.session').of(0)
+            local hole = live and live.drawn.holes[1] or { pieces = {} }
+            return vim.tbl_map(function(piece) return piece.state end, hole.pieces)
+        """
+        return list(self.lua(code))
+
+    def state(self) -> dict[str, Any]:
+        """Return what was last told of a draft by the event of the plugin."""
+        return dict(self.lua("return told[#told] or vim.empty_dict()"))
+
+    def begin(self, *holes: tuple[int, int, int, int], **options: Any) -> None:
+        """Ask for a draft of holes, each from a row and byte to another, from 0."""
+        asked = [{"first": hole[:2], "last": hole[2:]} for hole in holes]
+        options = {"intent": "rewrite", **options}
+        self.lua("require('frostline.session').begin(0, ...)", asked, options)
+
     def messages(self) -> str:
         """Return what the user was told."""
         return str(self.api("exec2", "messages", {"output": True})["output"])
+
+
+def changed_once(neovim: Neovim, after: list[str]) -> tuple[State, State]:
+    """Check that one edit led to `after`, and that one undo and one redo go over it."""
+    neovim.until(lambda: neovim.lines == after, f"the buffer becomes {after}")
+    seen = neovim.seen()
+    assert [state.lines for state in seen] == [seen[0].lines, after]
+    before, now = seen
+    assert not before.modified
+    assert now.modified
+    assert now.undo == [before.undo[0] + 1, before.undo[0] + 1]
+    neovim.keys("<Esc>u")
+    neovim.until(lambda: neovim.lines == before.lines, "one undo takes the draft out")
+    neovim.keys("<C-r>")
+    neovim.until(lambda: neovim.lines == after, "one redo puts it back")
+    return before, now
+
+
+def untouched(neovim: Neovim) -> None:
+    """Check that the buffer has been in one state only."""
+    assert len(neovim.seen()) == 1

@@ -6,40 +6,15 @@ buffer went through: as it was, and as it is with the draft in it, and nothing b
 
 from __future__ import annotations
 
-import os
-import signal
-from pathlib import Path
-
 import pytest
 
-from editors.neovim import Neovim, State
+from editors.neovim import Neovim, changed_once, untouched
 
 pytestmark = pytest.mark.e2e
 
 FUNCTION = "def area(r):\n    return 3.14 * r * r\n"
 STEPS = ["░░░░░░", "return math.░░ * r", "return math.pi * r ** 2"]
 AFTER = ["def area(r):", "    return math.pi * r ** 2"]
-
-
-def changed_once(neovim: Neovim, after: list[str]) -> tuple[State, State]:
-    """Check that one edit led to `after`, and that one undo and one redo go over it."""
-    neovim.until(lambda: neovim.lines == after, f"the buffer becomes {after}")
-    seen = neovim.seen()
-    assert [state.lines for state in seen] == [seen[0].lines, after]
-    before, now = seen
-    assert not before.modified
-    assert now.modified
-    assert now.undo == [before.undo[0] + 1, before.undo[0] + 1]
-    neovim.keys("<Esc>u")
-    neovim.until(lambda: neovim.lines == before.lines, "one undo takes the draft out")
-    neovim.keys("<C-r>")
-    neovim.until(lambda: neovim.lines == after, "one redo puts it back")
-    return before, now
-
-
-def untouched(neovim: Neovim) -> None:
-    """Check that the buffer has been in one state only."""
-    assert len(neovim.seen()) == 1
 
 
 def test_positions_are_counted_in_bytes(neovim: Neovim):
@@ -344,19 +319,15 @@ def test_a_wrong_setting_is_told_and_not_waited_for(neovim: Neovim):
     untouched(neovim)
 
 
-def test_a_killed_server_leaves_the_file_alone_and_can_be_started_again(
-    neovim: Neovim, server_pid: Path
-):
+def test_a_killed_server_leaves_the_file_alone_and_can_be_started_again(neovim: Neovim):
     neovim.open("a.py", FUNCTION)
     neovim.play([["░░░", *["░░░"] * 10_000, "return 0"]])
     neovim.cursor(2, 4)
     neovim.keys("V\\ir")
     neovim.until(lambda: neovim.heard() == ["begin"], "it is being drafted")
-    os.kill(int(server_pid.read_text()), signal.SIGKILL)
-    neovim.until(lambda: not neovim.attached(), "Neovim sees that the server is gone")
+    neovim.kill_server()
     untouched(neovim)
-    neovim.lua("vim.lsp.enable('frostline', false) vim.lsp.enable('frostline')")
-    neovim.until(neovim.attached, "a new server")
+    neovim.restart_server()
     neovim.play([STEPS])
     neovim.keys("V\\ir")
     changed_once(neovim, AFTER)

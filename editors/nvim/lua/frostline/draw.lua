@@ -182,14 +182,13 @@ end
 
 --- The hole itself, which follows the text as it is edited. What is typed at its start is ahead of it.
 local function mark_hole(buf, place, look)
-  local empty = vim.deep_equal(place.first, place.last)
-  return vim.api.nvim_buf_set_extmark(buf, M.space, place.first[1], place.first[2], {
-    end_row = not empty and place.last[1] or nil,
-    end_col = not empty and place.last[2] or nil,
-    end_right_gravity = false,
-    hl_group = not empty and look or nil,
-    priority = 200,
-  })
+  local options = { priority = 200 }
+  if not vim.deep_equal(place.first, place.last) then
+    options.end_row, options.end_col = place.last[1], place.last[2]
+    options.end_right_gravity = false
+    options.hl_group = look
+  end
+  return vim.api.nvim_buf_set_extmark(buf, M.space, place.first[1], place.first[2], options)
 end
 
 local function put(buf, row, column, options)

@@ -174,8 +174,10 @@ end
 
 local function refused(result)
   if result.refusal then
-    local hint = result.refusal.code == 'unsound' and ' (:Frostline! accept takes it anyway)' or ''
-    status.say('Frostline: ' .. result.refusal.message .. hint, 'WarningMsg')
+    local unsound = result.refusal.code == 'unsound'
+    -- Short, so that what to do is seen and not cut off.
+    local words = unsound and 'does not parse; :Frostline! accept takes it anyway' or result.refusal.message
+    status.say('Frostline: ' .. words, 'WarningMsg')
     return true
   end
   return false

@@ -15,15 +15,18 @@ local words = {
   lost = 'the worker stopped',
 }
 
---- Say one sentence in the message line, cut to its width so that nobody has to press a key.
+--- Say one sentence in the message line. What does not fit there is in `:messages` as a whole, and
+--- cut on the screen, so that nobody has to press a key.
 ---@param text string
 ---@param group? string
 function M.say(text, group)
+  text = text:gsub('%s+', ' ')
   local room = math.max(vim.o.columns - 14, 20)
+  vim.api.nvim_echo({ { text, group } }, true, {})
   if vim.fn.strdisplaywidth(text) > room then
-    text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
+    vim.cmd.redraw()
+    vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, room - 1) .. '…', group } }, false, {})
   end
-  vim.api.nvim_echo({ { text:gsub('%s+', ' '), group } }, true, {})
 end
 
 --- Tell a state of a draft, as far as the user wants to hear of it.
