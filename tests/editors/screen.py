@@ -6,7 +6,7 @@ knows only the events that a single grid needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -74,12 +74,14 @@ class Screen:
         looks: by number.
         colours: the default foreground and background.
         cursor: row and column.
+        film: every picture that was shown since it was set to a list, and none while it is None.
     """
 
     cells: list[list[tuple[str, int]]] = field(default_factory=list)
     looks: dict[int, Look] = field(default_factory=lambda: {0: Look()})
     colours: tuple[int, int] = (0xFFFFFF, 0x000000)
     cursor: tuple[int, int] = (0, 0)
+    film: list[Screen] | None = None
 
     def take(self, events: list[Any]) -> None:
         """Take the events of one redraw notification."""
@@ -117,7 +119,15 @@ class Screen:
                 found.append((text, names[-1]))
         return found
 
+    def find(self, text: str) -> int:
+        """Return the first row that has this text, or -1."""
+        return next((row for row, line in enumerate(self.text) if text in line), -1)
+
     # --- events; the names are Neovim's ---------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self.film is not None:
+            self.film.append(replace(self, cells=[list(row) for row in self.cells], film=None))
 
     def _grid_resize(self, _: int, width: int, height: int) -> None:
         self.cells = [[(" ", 0)] * width for _ in range(height)]

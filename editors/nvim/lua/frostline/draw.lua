@@ -25,16 +25,22 @@ local groups = {
 }
 local states = { open = 'FrostlineOpen', draft = 'FrostlineDraft', stable = 'FrostlineStable' }
 
+-- What was set here. A group that looks otherwise is the user's, and stays.
+local ours = {}
+
 local function highlights()
   for name, style in pairs(groups) do
-    local from = vim.api.nvim_get_hl(0, { name = style.from, link = false })
-    local look = { italic = style.italic, bold = style.bold, strikethrough = style.strikethrough }
-    look.cterm = vim.deepcopy(look)
-    look.fg = from.fg
-    -- Neovim's own colours name no terminal colour for some groups; 8 is grey, dark or light.
-    look.ctermfg = from.ctermfg or (style.from ~= 'Normal' and 8 or nil)
-    look.default = true
-    vim.api.nvim_set_hl(0, name, look)
+    local now = vim.api.nvim_get_hl(0, { name = name })
+    if vim.tbl_isempty(now) or vim.deep_equal(now, ours[name]) then
+      local from = vim.api.nvim_get_hl(0, { name = style.from, link = false })
+      local look = { italic = style.italic, bold = style.bold, strikethrough = style.strikethrough }
+      look.cterm = vim.deepcopy(look)
+      look.fg = from.fg
+      -- Neovim's own colours name no terminal colour for some groups; 8 is grey, dark or light.
+      look.ctermfg = from.ctermfg or (style.from ~= 'Normal' and 8 or nil)
+      vim.api.nvim_set_hl(0, name, look)
+      ours[name] = vim.api.nvim_get_hl(0, { name = name })
+    end
   end
 end
 
@@ -48,6 +54,7 @@ function M.ready()
   group = vim.api.nvim_create_augroup('frostline.draw', {})
   highlights()
   vim.api.nvim_create_autocmd('ColorScheme', { group = group, callback = highlights })
+  vim.api.nvim_create_autocmd('OptionSet', { group = group, pattern = 'background', callback = highlights })
   vim.api.nvim_create_autocmd({ 'WinResized', 'BufWinEnter' }, {
     group = group,
     callback = function()
@@ -181,12 +188,11 @@ local function line_at(buf, row)
 end
 
 --- The hole itself, which follows the text as it is edited. What is typed at its start is ahead of it.
-local function mark_hole(buf, place, look)
-  local options = { priority = 200 }
+local function mark_hole(buf, place)
+  local options = {}
   if not vim.deep_equal(place.first, place.last) then
     options.end_row, options.end_col = place.last[1], place.last[2]
     options.end_right_gravity = false
-    options.hl_group = look
   end
   return vim.api.nvim_buf_set_extmark(buf, M.space, place.first[1], place.first[2], options)
 end
@@ -194,6 +200,18 @@ end
 local function put(buf, row, column, options)
   options.strict = false
   vim.api.nvim_buf_set_extmark(buf, M.space, row, column, options)
+end
+
+--- Show what will be replaced, line by line and without its indentation.
+local function mark_old(buf, place)
+  for row = place.first[1], place.last[1] do
+    local line = line_at(buf, row)
+    local start = row == place.first[1] and place.first[2] or #line:match('^%s*')
+    local stop = row == place.last[1] and place.last[2] or #line
+    if start < stop then
+      put(buf, row, start, { end_col = stop, hl_group = 'FrostlineOld', priority = 200 })
+    end
+  end
 end
 
 --- Where the lines of a draft go: some at the end of text that is there, the others below.
@@ -225,7 +243,8 @@ local function draw_hole(buf, drawn, index, place, config)
   local pieces = drawn.holes[index].pieces
   local hidden = config.old == 'hidden'
   local empty = vim.deep_equal(place.first, place.last)
-  drawn.marks[index] = mark_hole(buf, place, 'FrostlineOld')
+  drawn.marks[index] = mark_hole(buf, place)
+  mark_old(buf, place)
   local last = place.last
   if #pieces > 0 then
     if hidden and not empty then
