@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"frostline {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_demo, _lsp, _worker, _fill, _rewrite, _models, _doctor, _train):
+    for add in (_demo, _lsp, _worker, _fill, _rewrite, _models, _doctor, _bench, _train):
         add(commands)
     return parser
 
@@ -240,6 +240,38 @@ def _doctor(commands: Commands) -> None:
         from frostline.cli import doctor
 
         return doctor.run(args)
+
+    command.set_defaults(run=run)
+
+
+def _bench(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "bench",
+        "measure steps, texts and memory here, beside the plain loop",
+        "frostline bench --quick",
+    )
+    _settings_options(command)
+    command.add_argument("--quick", action="store_true", help="a first idea, within 50 seconds")
+    command.add_argument("--holes", type=int, metavar="N", help="holes to fill (60; quick: 6)")
+    command.add_argument(
+        "--folder", type=Path, metavar="DIR", help="cut holes from its Python files"
+    )
+    command.add_argument("--seed", type=int, default=0, help="other holes")
+    command.add_argument(
+        "--reference",
+        type=Path,
+        metavar="FILE",
+        help="run this Python file's generate(model, prompt, ...) beside ours",
+    )
+    command.add_argument(
+        "--json", action="store_true", help="no tables; the last line is JSON anyway"
+    )
+
+    def run(args: argparse.Namespace) -> int:
+        from frostline.cli import bench
+
+        return bench.run(args)
 
     command.set_defaults(run=run)
 
