@@ -8,7 +8,7 @@
 
 Everything that differs between samplers is passed in: `Rules` say what a slot may become, `Choice` who
 settles, the schedule how many. Settled slots are clamped: each step gives them to the model as they
-are, and only `reopen` makes one open again.
+are. Only `resize` makes new open ones, where the model says that there is more to write.
 
 The loop does not call a model. It says what it wants looked at (`question`) and takes the logits
 (`answer`), so that whoever drives it can look for many loops in one pass, or let one wait.
@@ -17,14 +17,14 @@ The loop does not call a model. It says what it wants looked at (`question`) and
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from frostline.decoding.choose import Choice, Views
 from frostline.decoding.constrain import Rules
-from frostline.decoding.length import padded_out
+from frostline.decoding.length import Resized, padded_out
 from frostline.decoding.schedule import Schedule, due
 
 Predict = Callable[[Tensor], Tensor]
@@ -130,13 +130,22 @@ class Denoising:
         self.now = Step(step, max(self._begun + self._steps, step), tokens, open, confidence, drift)
         return self.now
 
-    def reopen(self, slots: Tensor) -> Step:
-        """Open `slots` (booleans) again, for as many more steps as are open then; return the canvas."""
-        open = self.now.open | slots
-        self._begun, self._steps, self._slots = self.now.step, int(open.sum()), int(open.sum())
-        self._before = None
-        self.now = replace(self.now, open=open, steps=self._begun + self._steps)
-        return self.now
+    def resize(self, to: Resized, noise: Tensor, rules: Rules, steps: int) -> None:
+        """Go on with a canvas of another length, in `steps` more steps.
+
+        Args:
+            noise: (new slots,) what open ones are looked at as.
+            rules: those of the new slots.
+        """
+        now = self.now
+        tokens, confidence, drift = (
+            one[to.source] for one in (now.tokens, now.confidence, now.drift)
+        )
+        open = now.open[to.source] | to.fresh
+        self.rules, self._noise, self._before = rules, noise, None
+        self._begun, self._steps, self._slots = now.step, steps, int(open.sum())
+        tokens = torch.where(to.fresh, noise, tokens)
+        self.now = Step(now.step, now.step + steps, tokens, open, confidence, drift)
 
 
 def denoise(denoising: Denoising, predict: Predict) -> Iterator[Step]:

@@ -95,6 +95,13 @@ class ModelSpec(msgspec.Struct, frozen=True):
         return self.length.id if self.length.kind == "end_pad" else None
 
     @property
+    def resizing(self) -> tuple[int, ...]:
+        """The tokens that make a gap longer and shorter, or none."""
+        if self.length.kind != "expand_delete":
+            return ()
+        return (self.length.id, self.length.delete)
+
+    @property
     def sees(self) -> str:
         """How much of what is around a hole it sees, in a few words."""
         match self.attention:

@@ -13,11 +13,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from frostline.decoding.length import Resized
 from frostline.errors import WorkerRefused
 from frostline.models.backend import Backend
+from frostline.models.spec import ModelSpec
 from frostline.wire.messages import Gap, Piece, PieceState, Text
 
 LINE_ROOM, BLOCK_ROOM = 16, 48
+# A model that expands starts with this many, as DreamOn does.
+FIRST_ROOM = 4
 # Less context than this, and a model has nothing to go by.
 LEAST_CONTEXT = 32
 _STATES: tuple[PieceState, ...] = ("open", "draft", "stable")
@@ -31,6 +35,7 @@ class GapSlots:
         old: tokens of the text that stands there now, what it is required to begin with included.
         without: characters that its text may not hold.
         indent: how each of its lines has to begin.
+        fixed: whether the user said how many slots it has.
     """
 
     id: int
@@ -41,6 +46,7 @@ class GapSlots:
     old: tuple[int, ...]
     without: str = ""
     indent: str = ""
+    fixed: bool = False
 
     @property
     def slots(self) -> slice:
@@ -123,7 +129,7 @@ def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSl
         # Without pads every slot becomes text, so a rewrite gets as many as there were.
         room = len(old) + (0 if backend.spec.pad is None else _more(len(old), strength))
     else:
-        room = beginning + (BLOCK_ROOM if gap.multiline else LINE_ROOM)
+        room = beginning + _first_room(backend.spec, gap)
     return GapSlots(
         gap.id,
         0,
@@ -133,12 +139,35 @@ def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSl
         tuple(old),
         gap.without,
         gap.indent,
+        gap.room is not None,
     )
+
+
+def _first_room(spec: ModelSpec, gap: Gap) -> int:
+    if spec.length.kind == "expand_delete":
+        return FIRST_ROOM
+    return BLOCK_ROOM if gap.multiline else LINE_ROOM
 
 
 def _more(length: int, strength: float) -> int:
     """Return how many slots a rewrite gets beyond its old text: a quarter, at least two."""
     return round(strength * max(2, length // 4))
+
+
+def resized(canvas: Canvas, to: Resized) -> Canvas:
+    """Return the canvas with other slots, between the same frozen tokens."""
+    source = to.source.cpu()
+    count = torch.ones_like(canvas.ids)
+    count[canvas.slots] = torch.bincount(source, minlength=len(canvas.slots))
+    inside = torch.zeros_like(canvas.ids, dtype=torch.bool)
+    inside[canvas.slots] = True
+    gaps, start = [], 0
+    gap = canvas.gap[source]
+    for number, one in enumerate(canvas.gaps):
+        gaps.append(replace(one, start=start, count=int((gap == number).sum())))
+        start += gaps[-1].count
+    slots = torch.repeat_interleave(inside, count).nonzero().flatten()
+    return Canvas(torch.repeat_interleave(canvas.ids, count), slots, gap, tuple(gaps))
 
 
 def _ends(pieces: Sequence[list[int] | GapSlots]) -> tuple[bool, bool]:

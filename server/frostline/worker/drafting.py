@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from frostline.decoding import choose, loop, schedule
+from frostline.decoding.length import Resized
 from frostline.decoding.loop import Denoising, Step
 from frostline.models.backend import Backend, Look, Run
 from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
 from frostline.worker.canvas import Canvas, GapSlots
+from frostline.worker.lengths import Lengths
 from frostline.worker.stability import STABLE, Stability
 from frostline.worker.vocabulary import Vocabulary
 from frostline.worker.work import Spent, Steps, looked_at
@@ -59,8 +61,10 @@ class Draft:
         self.backend = backend
         self.vocabulary = vocabulary
         self.run: Run = backend.open(canvas)
-        self.rules = replace(vocabulary.rules(canvas), turns=self.run.turns)
+        self.lengths = Lengths(backend.spec, canvas)
         self.stability = Stability(canvas.gap, backend.spec.pad)
+        self._forwards = 0
+        self._constrain()
 
     def begin(self, strength: float) -> Generator[Sequence[Look], list[Tensor], None]:
         """Have the canvas noised."""
@@ -82,9 +86,34 @@ class Draft:
     def denoise(self) -> Steps:
         """Denoise until no slot is open, and say so after each step."""
         while not self.denoising.done:
+            if self.denoising.now.step + 1 == self.infill.decoding.steps:
+                self._constrain(last=True)
+                self.denoising.rules = self.rules
             (logits,) = yield [Look(self.run, self.denoising.question())]
             step = self.denoising.answer(logits)
+            to = self.lengths.resized(step, self.canvas)
+            if to is not None:
+                step = self._resize(to)
             yield wire.Step(self.infill.id, step.step, step.steps, self._drafts(step))
+
+    def _constrain(self, *, last: bool = False) -> None:
+        forbidden = self.lengths.forbidden(self.canvas, last=last)
+        rules = self.vocabulary.rules(self.canvas, forbidden)
+        self.rules = replace(rules, turns=self.run.turns)
+
+    def _resize(self, to: Resized) -> Step:
+        """Go on with another number of slots. All stands elsewhere then, so all is looked at anew."""
+        self.canvas = canvases.resized(self.canvas, to)
+        self._forwards += self.run.forwards
+        self.run = self.backend.open(self.canvas)
+        self._constrain()
+        left = int((self.denoising.now.open[to.source] | to.fresh).sum())
+        if self.infill.decoding.steps is not None:
+            left = min(left, max(self.infill.decoding.steps - self.denoising.now.step, 1))
+        noise = self.backend.noise(len(self.canvas.slots))
+        self.denoising.resize(to, noise, self.rules, left)
+        self.stability.resize(to, self.canvas.gap)
+        return self.denoising.now
 
     def doubted(self) -> Generator[Sequence[Look], list[Tensor], Tensor]:
         """Ask again about the least sure slots, with the whole window looked at anew.
@@ -115,7 +144,7 @@ class Draft:
             self._texts(last),
             wire.Figures(
                 steps=last.step,
-                forwards=self.run.forwards,
+                forwards=self._forwards + self.run.forwards,
                 slots=len(self.canvas.slots),
                 tokens=int(self._text(last).sum()),
                 regret=record.regret,

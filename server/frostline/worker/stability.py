@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from frostline.decoding.length import Resized
 from frostline.decoding.loop import Step
 
 SURE = 0.9
@@ -58,6 +59,16 @@ class Stability:
         self._before = tokens
         self._remember(step.step, tokens, stable)
         return torch.where(stable, STABLE, torch.where(open, OPEN, DRAFT))
+
+    def resize(self, to: Resized, gap: Tensor) -> None:
+        """Go on with a canvas of another length; a slot that divided was never marked."""
+        source, fresh = to.source.cpu(), to.fresh.cpu()
+        self._gap = gap
+        self._marked_at = self._marked_at[source].masked_fill(fresh, -1)
+        self._marked_as = self._marked_as[source].masked_fill(fresh, -1)
+        self._regretted = self._regretted[source] & ~fresh
+        if self._before is not None:
+            self._before = self._before[source].masked_fill(fresh, -1)
 
     def _open_before(self, open: Tensor) -> Tensor:
         result = torch.zeros_like(open)

@@ -26,7 +26,7 @@ class Vocabulary:
         spec = self._backend.spec
         spelling = list(self._backend.tokens.spelled)
         spelling += [b""] * (self._backend.vocabulary - len(spelling))
-        for one in (*spec.banned, spec.noise.id, spec.pad):
+        for one in (*spec.banned, spec.noise.id, spec.pad, *spec.resizing):
             if one is not None:
                 spelling[one] = b""
         return spelling
@@ -35,8 +35,9 @@ class Vocabulary:
     def banned(self) -> Tensor:
         """(vocabulary,) booleans: tokens that are never text."""
         banned = torch.tensor([not one or _unprintable(one) for one in self.spelling])
-        if self._backend.spec.pad is not None:
-            banned[self._backend.spec.pad] = False
+        spec = self._backend.spec
+        for one in (*spec.resizing, *(() if spec.pad is None else (spec.pad,))):
+            banned[one] = False
         return banned.to(self._backend.device)
 
     @cached_property
@@ -50,8 +51,12 @@ class Vocabulary:
         begins = torch.tensor([one.startswith(b"\n") for one in self.spelling])
         return begins.to(self._backend.device)
 
-    def rules(self, canvas: Canvas) -> Rules:
-        """Return what the slots of a canvas may become."""
+    def rules(self, canvas: Canvas, forbidden: Sequence[Sequence[int]] = ()) -> Rules:
+        """Return what the slots of a canvas may become.
+
+        Args:
+            forbidden: for each gap, tokens that it may not have now.
+        """
         return Rules(
             gap=canvas.gap.to(self._backend.device),
             banned=self.banned,
@@ -60,16 +65,23 @@ class Vocabulary:
             required=[gap.required for gap in canvas.gaps],
             token_bytes=self.spelling,
             pad=self._backend.spec.pad,
-            outside=[self._outside(gap.without) for gap in canvas.gaps],
+            outside=[
+                self._outside(gap.without, forbidden[number] if forbidden else ())
+                for number, gap in enumerate(canvas.gaps)
+            ],
             shallow=[self._shallow(gap.indent) for gap in canvas.gaps],
             begins_line=self.begins_line,
         )
 
-    def _outside(self, without: str) -> Tensor | None:
+    def _outside(self, without: str, forbidden: Sequence[int]) -> Tensor | None:
         """Return (vocabulary,) booleans: tokens that would leave a hole by one of these characters."""
-        return (
-            self._once(("outside", without), lambda one: _leaves(one, without)) if without else None
-        )
+        outside = None
+        if without:
+            outside = self._once(("outside", without), lambda one: _leaves(one, without))
+        if forbidden:
+            outside = torch.zeros_like(self.banned) if outside is None else outside.clone()
+            outside[list(forbidden)] = True
+        return outside
 
     def _shallow(self, indent: str) -> Tensor | None:
         """Return (vocabulary,) booleans: tokens that end in a line begun with less than `indent`.
