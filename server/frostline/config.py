@@ -8,15 +8,20 @@ files are never read: a repository must not decide what runs on a machine.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import platformdirs
+
 from frostline.errors import BadSetting
 
 EMBEDDED = "embedded"
+# What a model on the hub is called.
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 # What runs a program is for the user alone to name: an editor's settings can come from a repository.
 USER_ONLY = frozenset({"checks"})
 RISKS = ("deletes", "protected", "large", "unverified")
@@ -28,7 +33,7 @@ class Settings:
 
     Attributes:
         enabled: False means that nothing at all is sent to the worker.
-        model: "embedded", or a folder with config.json, tokenizer.json and model.safetensors.
+        model: "embedded", the name of a pulled model (OWNER/NAME), or the folder of one.
         device: "auto", "cpu", "cuda" or "mps".
         threads: processor threads of the model; 0 leaves it to torch.
         worker: "" starts one on demand; "scripted:FILE" plays recorded steps.
@@ -39,6 +44,7 @@ class Settings:
         steps: budget of denoise steps; 0 for as many as there are slots.
         temperature: 0 is greedy.
         length: slots of a hole; 0 chooses by the kind of hole.
+        block_lines: longer rewrites go block by block of at most so many lines; 0 for all at once.
         quiet_below: mean confidence under which an unasked completion says nothing.
         completion_ms: how long the completion popup waits for a draft.
         inline_ms: how long ghost text waits for a draft.
@@ -66,6 +72,7 @@ class Settings:
     steps: int = 0
     temperature: float = 0.0
     length: int = 0
+    block_lines: int = 16
     quiet_below: float = 0.25
     completion_ms: int = 1500
     inline_ms: int = 10_000
@@ -124,6 +131,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "steps": (0, 100_000),
     "temperature": (0, 10),
     "length": (0, 100_000),
+    "block_lines": (0, 100_000),
     "quiet_below": (0, 1),
     "completion_ms": (0, 600_000),
     "inline_ms": (0, 600_000),
@@ -159,6 +167,34 @@ def settings_file() -> Path:
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(base) / "frostline" / "config.toml"
+
+
+def models_folder() -> Path:
+    """Return where pulled models are; it need not exist."""
+    if given := os.environ.get("FROSTLINE_MODELS"):
+        return Path(given).expanduser()
+    return Path(platformdirs.user_data_dir("frostline")) / "models"
+
+
+def pulled_folder(name: str) -> Path:
+    """Return where the pulled model OWNER/NAME is; it need not exist."""
+    return models_folder() / name
+
+
+def model_path(name: str) -> str:
+    """Return what the model called `name` is for every folder: its own, as a whole path.
+
+    "embedded" and the name of a model that is not here stay as they are. A pulled model goes before
+    a folder that happens to have the same relative path.
+    """
+    if name == EMBEDDED:
+        return name
+    if _HUB_NAME.fullmatch(name):
+        if pulled_folder(name).is_dir():
+            return str(pulled_folder(name))
+        if not Path(name).is_dir():
+            return name
+    return os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111 - this one never raises
 
 
 def load() -> Settings:

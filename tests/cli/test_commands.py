@@ -91,7 +91,7 @@ def test_doctor_lists_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
 def test_models_lists_the_embedded_one_and_what_cannot_be_used(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert main(["models", "--json", str(tmp_path)]) == 0
+    assert main(["models", "list", "--json", str(tmp_path)]) == 0
     embedded, other = json.loads(capsys.readouterr().out)["models"]
     assert embedded["usable"] is True
     assert embedded["sees"] == "both sides"

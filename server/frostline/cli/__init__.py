@@ -211,18 +211,15 @@ def _rewrite(commands: Commands) -> None:
 
 
 def _models(commands: Commands) -> None:
+    from frostline.cli import models
+
     command = _command(
-        commands, "models", "list the models that can be used", "frostline models --json"
+        commands,
+        "models",
+        "list the models that can be used; pull, verify and remove them",
+        "frostline models pull Dream-org/DreamOn-v0-7B",
     )
-    command.add_argument("folders", nargs="*", type=Path, help="model folders to look at as well")
-    command.add_argument("--json", action="store_true")
-
-    def run(args: argparse.Namespace) -> int:
-        from frostline.cli import models
-
-        return models.run(args)
-
-    command.set_defaults(run=run)
+    models.add_arguments(command)
 
 
 def _doctor(commands: Commands) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from frostline.config import EMBEDDED
+from frostline.config import EMBEDDED, model_path
 from frostline.errors import ModelUnusable
 from frostline.models import families
 from frostline.models.published import Published
@@ -18,16 +18,19 @@ from frostline.models.spec import ModelSpec
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of the model called `name`: "embedded", or a path.
+    """Return the folder of the model called `name`: "embedded", one that was pulled, or a path.
 
     Raises:
         ModelUnusable: there is no such folder.
     """
-    folder = Path(__file__).with_name("embedded") if name == EMBEDDED else Path(name).expanduser()
+    if name == EMBEDDED:
+        return Path(__file__).with_name("embedded")
+    folder = Path(model_path(name))
     if not folder.is_dir():
         raise ModelUnusable(
-            f"there is no model {name!r}; use {EMBEDDED!r} or the path of a folder with "
-            "config.json, tokenizer.json and model.safetensors"
+            f"there is no model {name!r}; use {EMBEDDED!r}, the name of one that was pulled "
+            "(`frostline models pull OWNER/NAME`), or the path of a folder with config.json, "
+            "tokenizer.json and model.safetensors"
         )
     return folder
 

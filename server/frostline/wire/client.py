@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Protocol
 
 from frostline import __version__
-from frostline.config import EMBEDDED, Settings
+from frostline.config import Settings, model_path
 from frostline.errors import FrostlineError, WireError, WorkerLost, WorkerRefused
 from frostline.wire import framing
 from frostline.wire import messages as wire
@@ -91,7 +91,7 @@ class WorkerClient:
     """
 
     def __init__(self, settings: Settings, on_status: StatusHandler = lambda _: None) -> None:
-        self._settings = replace(settings, model=_absolute(settings.model))
+        self._settings = replace(settings, model=model_path(settings.model))
         self._on_status = on_status
         self._link: _Link | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -375,13 +375,6 @@ def _last_words(address: Address) -> str:
         lines = []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
     return f"{last[:300]} (see {address.log})"
-
-
-def _absolute(model: str) -> str:
-    # The same relative path is another model in another folder.
-    if model == EMBEDDED:
-        return model
-    return os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111 - this one never raises
 
 
 def _there(name: str) -> bool:
