@@ -120,6 +120,7 @@ class Neovim:
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
         self.scripts = 0
         self.screen = Screen()
+        self.attached_ui = False
         self._requests = itertools.count(1)
         self._unread = bytearray()
         program = executable()
@@ -137,6 +138,7 @@ class Neovim:
         """Go back to normal mode, one window, and no open files."""
         self.keys("<Esc><Esc>")
         self.until(lambda: self.mode == "n", "normal mode")
+        self.detach()
         self.command("messages clear | silent! tabonly | silent! only | %bwipeout!")
 
     def close(self) -> None:
@@ -183,10 +185,15 @@ class Neovim:
         """Show it on a screen of this many cells."""
         options = {"ext_linegrid": True, "ext_hlstate": True, "rgb": rgb}
         self.api("ui_attach", width, height, options)
+        self.attached_ui = True
 
     def detach(self) -> None:
         """Take the screen away."""
-        self.api("ui_detach")
+        if self.attached_ui:
+            self.api("ui_detach")
+            # What Neovim itself says of a lost server would be longer than a narrow screen, and wait for a key.
+            self.command("set columns=200 lines=50")
+        self.attached_ui = False
 
     def drawn(self) -> Screen:
         """Return the screen as it is now."""

@@ -142,6 +142,7 @@ def test_two_holes_go_in_together_or_one_by_one(plugin: Neovim, scope: str, text
         plugin.cursor((2, 6)[number], 0)
         plugin.command("Frostline " + {"all": "accept"}.get(scope, scope))
         plugin.until(lambda text=text: plugin.lines == text, f"{scope} number {number + 1}")
+        plugin.seen()
     plugin.gone()
     assert [state.lines for state in plugin.seen()] == [before, *texts]
     assert plugin.seen()[-1].undo == [len(texts), len(texts)]
@@ -175,7 +176,7 @@ def test_a_part_is_one_undo_step_and_the_rest_stays_on_offer(
     texts = [plugin.lines]
     for _ in parts:
         plugin.command(f"Frostline {scope}")
-        plugin.until(lambda: plugin.lines != texts[-1], f"the next {scope}")
+        plugin.until(lambda: plugin.seen()[-1].lines != texts[-1], f"the next {scope}")
         texts.append(plugin.lines)
     squeezed = ["".join("".join(text[1:]).split()) for text in texts[1:]]
     assert squeezed == ["".join("".join(part).split()) for part in parts]
@@ -329,7 +330,7 @@ def test_an_edit_for_an_older_text_is_not_made(plugin: Neovim):
         end})
     """)
     plugin.keys("\\ia")
-    plugin.until(lambda: "nothing was changed" in plugin.messages(), "why not")
+    plugin.until(lambda: "not put in: the text changed" in plugin.messages(), "why not")
     assert plugin.lines == ["# mine", *FUNCTION.splitlines()]
 
 

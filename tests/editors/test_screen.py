@@ -60,7 +60,6 @@ def test_a_draft_gets_clearer_from_step_to_step(plugin: Neovim):
     film = filmed(plugin, BODY)
     old, arrow = ("return 3.14 * r * r", "FrostlineOld"), (" → ", "FrostlineLabel")
     moments = {
-        "drafting": [old, (" drafting", "FrostlineLabel")],
         "drafting 1/4": [
             old,
             arrow,

@@ -29,6 +29,10 @@ return {
     end
   end,
   capabilities = { experimental = { frostline = { version = require('frostline.protocol').VERSION } } },
+  -- Not left to LspDetach: Neovim 0.11 skips that for the others when one of the buffers is gone.
+  on_exit = vim.schedule_wrap(function()
+    require('frostline.session').check()
+  end),
   handlers = {
     ['frostline/provisional'] = heard('provisional'),
     ['frostline/state'] = heard('state'),

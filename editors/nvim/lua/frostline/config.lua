@@ -95,7 +95,7 @@ end
 function M.enabled(buf)
   local config = M.get()
   if vim.b[buf].frostline == false then
-    return false, 'Frostline is off in this buffer; `:Frostline on` turns it on'
+    return false, 'Frostline is off in this buffer; turn it on by :Frostline on'
   end
   local filetype = vim.bo[buf].filetype
   if config.filetypes[filetype] == false then

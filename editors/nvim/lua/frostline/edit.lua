@@ -87,10 +87,10 @@ end
 function M.apply(buf, client, edit, holes)
   local document = (edit.documentChanges or {})[1]
   if not document or #edit.documentChanges > 1 or document.textDocument.uri ~= vim.uri_from_bufnr(buf) then
-    return 'the edit is for another file'
+    return 'it is for another file'
   end
   if document.textDocument.version ~= client_of.version(buf) then
-    return 'the text changed since the draft was made'
+    return 'the text changed meanwhile'
   end
   if not vim.bo[buf].modifiable then
     return 'this buffer may not be changed'
@@ -99,7 +99,7 @@ function M.apply(buf, client, edit, holes)
   for _, one in ipairs(document.edits) do
     local change = change_of(client, buf, one)
     if not within(change, holes) then
-      return 'the edit would change text outside of its hole'
+      return 'it reaches outside of its hole'
     end
     table.insert(changes, change)
   end

@@ -42,6 +42,17 @@ local function menu_open()
     or false
 end
 
+--- Whether Neovim's own inline completion shows something here. It has no question for that.
+local function core_shown()
+  local theirs = core and vim.api.nvim_get_namespaces()['nvim.lsp.inline_completion']
+  return theirs ~= nil and #vim.api.nvim_buf_get_extmarks(0, theirs, 0, -1, { limit = 1 }) > 0
+end
+
+--- Have Neovim's own inline completion forget what it shows: it is accepted, and nothing made of it.
+local function hide_core()
+  return core ~= nil and core_shown() and core.get({ on_accept = function() end })
+end
+
 local function erase()
   if ghost and vim.api.nvim_buf_is_valid(ghost.buf) then
     vim.api.nvim_buf_clear_namespace(ghost.buf, space, 0, -1)
@@ -112,6 +123,9 @@ local function current()
 end
 
 local function checked()
+  if config().popup == 'hide' and menu_open() then
+    hide_core()
+  end
   if ghost and not current() then
     M.clear()
   elseif ghost then
@@ -125,7 +139,7 @@ function M.shown()
     M.clear()
   end
   local hidden = config().popup == 'hide' and menu_open()
-  return ghost ~= nil and not hidden
+  return (ghost ~= nil or core_shown()) and not hidden
 end
 
 --- Take an item of the server for the present line.
@@ -154,6 +168,7 @@ end
 ---@param automatic? boolean the user is typing and did not ask
 function M.ask(automatic)
   M.clear()
+  hide_core()
   local buf = vim.api.nvim_get_current_buf()
   local client, why = client_of.serving(buf)
   if not client then
@@ -233,8 +248,11 @@ function M.accept(scope)
       if type(item.insert_text) ~= 'string' or not item.range then
         return
       end
-      local from, to = item.range.start, item.range.end_
-      adopt(vim.api.nvim_get_current_buf(), { from.row, from.col }, to.col, item.insert_text)
+      local range = item.range
+      -- Its ranges were two positions first, and are four numbers now.
+      local row = range.start_row or range.start.row
+      local from, to = range.start_col or range.start.col, range.end_col or range.end_.col
+      adopt(vim.api.nvim_get_current_buf(), { row, from }, to, item.insert_text)
       take(scope)
     end,
   })
@@ -244,7 +262,7 @@ end
 ---@return boolean whether there was any
 function M.dismiss()
   local buf = vim.api.nvim_get_current_buf()
-  local had = ghost ~= nil
+  local had = hide_core() or ghost ~= nil
   dismissed[buf] = vim.api.nvim_buf_get_changedtick(buf)
   M.clear()
   return had
@@ -306,7 +324,7 @@ local function gate(client)
   local request = client.request
   client.request = function(self, method, params, ...)
     local unasked = method == 'textDocument/inlineCompletion' and params.context.triggerKind == 2
-    if unasked and not wanted(latest) then
+    if unasked and (ghost or not wanted(latest)) then
       return false
     end
     return request(self, method, params, ...)

@@ -99,6 +99,18 @@ local function draw_sent(live, version, holes)
   status.changed()
 end
 
+--- Take a session that began: its holes are shown until there is a draft for them.
+local function begun(buf, version, answer)
+  if (M.of(buf) or {}).id == answer.session then
+    return
+  end
+  local holes = vim.tbl_map(function(hole)
+    return { range = hole.range, pieces = {} }
+  end, answer.holes or {})
+  draw_sent(new(answer.session, buf), version, holes)
+  status.announce('drafting', 'drafting')
+end
+
 local function forget(live, state)
   live.state = state
   draw.clear(live.buf)
@@ -157,6 +169,10 @@ function M.state(params)
   status.announce(params.state, why and ('%s: %s'):format(words, why) or words)
   local data = { buf = live.buf, state = params.state, metrics = params.metrics }
   vim.api.nvim_exec_autocmds('User', { pattern = 'FrostlineState', modeline = false, data = data })
+  -- The next block of a long rewrite, in the text as it is now.
+  if params.next and params.next.session then
+    begun(live.buf, client_of.version(live.buf), params.next)
+  end
 end
 
 --- The server is gone, and its draft with it. The text was never touched.
@@ -168,6 +184,16 @@ function M.lost(buf)
     status.announce('refused', 'the server stopped; the text is as it was')
   end
   by_buffer[buf] = nil
+end
+
+--- Let go of the drafts whose server is gone.
+function M.check()
+  for buf in pairs(by_buffer) do
+    local client = client_of.of(buf)
+    if not client or client:is_stopped() then
+      M.lost(buf)
+    end
+  end
 end
 
 -- --- what the user wants -------------------------------------------------------------------------
@@ -211,15 +237,9 @@ function M.begin(buf, holes, options)
   local version = asked.textDocument.version
   require('frostline.ghost').clear(buf)
   client_of.request(buf, protocol.BEGIN, asked, function(result)
-    if refused(result) or (M.of(buf) or {}).id == result.session then
-      return
+    if not refused(result) then
+      begun(buf, version, result)
     end
-    local live = new(result.session, buf)
-    local empty = vim.tbl_map(function(hole)
-      return { range = hole.range, pieces = {} }
-    end, result.holes or {})
-    draw_sent(live, version, empty)
-    status.announce('drafting', 'drafting')
   end)
 end
 
@@ -256,7 +276,7 @@ function M.accept(buf, scope, options)
       local places = draw.places(buf, live.drawn)
       local why = edit.apply(buf, client, result.edit, places)
       if why then
-        status.say('Frostline: ' .. why .. '; nothing was changed', 'WarningMsg')
+        status.say('Frostline: not put in: ' .. why, 'WarningMsg')
       end
       client:notify(protocol.APPLIED, {
         session = live.id,

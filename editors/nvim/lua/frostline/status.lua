@@ -15,18 +15,21 @@ local words = {
   lost = 'the worker stopped',
 }
 
---- Say one sentence in the message line. What does not fit there is in `:messages` as a whole, and
---- cut on the screen, so that nobody has to press a key.
+-- What was said last, whole.
+local last = ''
+
+--- Say one sentence in the message line, cut to its width so that nobody has to press a key;
+--- `:Frostline status` has all of it.
 ---@param text string
 ---@param group? string
 function M.say(text, group)
   text = text:gsub('%s+', ' ')
+  last = text
   local room = math.max(vim.o.columns - 14, 20)
-  vim.api.nvim_echo({ { text, group } }, true, {})
   if vim.fn.strdisplaywidth(text) > room then
-    vim.cmd.redraw()
-    vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, room - 1) .. '…', group } }, false, {})
+    text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
   end
+  vim.api.nvim_echo({ { text, group } }, true, {})
 end
 
 --- Tell a state of a draft, as far as the user wants to hear of it.
@@ -82,14 +85,16 @@ end
 function M.show()
   local buf = vim.api.nvim_get_current_buf()
   require('frostline.client').request(buf, require('frostline.protocol').STATUS, {}, function(worker)
-    local parts = { M.line(buf), words[worker.worker] or worker.worker }
+    local parts = { words[worker.worker] or worker.worker }
     for _, name in ipairs({ 'model', 'device', 'message' }) do
       table.insert(parts, (worker[name] or '') ~= '' and worker[name] or nil)
     end
     if worker.memory then
       table.insert(parts, ('%d MiB'):format(worker.memory / 2 ^ 20))
     end
-    M.say(table.concat(parts, ', '))
+    local lines = { M.line(buf), table.concat(parts, ', ') }
+    table.insert(lines, last ~= '' and last or nil)
+    vim.api.nvim_echo({ { table.concat(lines, '\n') } }, true, {})
   end)
 end
 
