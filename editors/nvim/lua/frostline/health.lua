@@ -15,9 +15,6 @@ local function neovim()
   else
     health.ok('ghost text: drawn by the plugin (vim.lsp.inline_completion comes with 0.12)')
   end
-  if not vim.o.termguicolors and (tonumber(vim.o.t_Co) or 256) < 256 then
-    health.warn('this terminal has few colours', 'Drafts are told apart by shade, italic and bold as well.')
-  end
 end
 
 local function settings()
