@@ -69,6 +69,8 @@ def test_doctor_runs_what_it_reports(capsys: pytest.CaptureFixture[str]) -> None
     assert report["ok"] is True
     assert {check["name"] for check in report["checks"]} >= {"language server", "model", "worker"}
     assert report["server_rss_bytes"] > 1_000_000
+    (limits,) = [check["found"] for check in report["checks"] if check["name"] == "cannot"]
+    assert "does not follow instructions" in limits
 
 
 @pytest.mark.e2e

@@ -246,6 +246,7 @@ class Status(Message, frozen=True, tag="status"):
         max_context: tokens the model sees at once; 0 until loaded.
         language: what it was trained on, empty for no claim.
         instruction: whether it follows instructions.
+        message: why there is no model; of a loaded one what it cannot do, a sentence each.
     """
 
     state: WorkerState

@@ -13,6 +13,7 @@ from torch import Tensor
 from frostline.decoding import choose, loop, schedule
 from frostline.decoding.length import Resized
 from frostline.decoding.loop import Denoising, Step
+from frostline.errors import WorkerRefused
 from frostline.models.backend import Backend, Look, Run
 from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
@@ -34,6 +35,11 @@ def drafting(infill: wire.Infill, backend: Backend, vocabulary: Vocabulary, spen
         WorkerRefused: the request does not fit the model.
         NothingFits: a slot has no token that may stand in it.
     """
+    if infill.instruction and not backend.spec.instruction:
+        raise WorkerRefused(
+            "no-instruction",
+            f"{backend.spec.name} does not follow instructions; leave it out, or choose another model",
+        )
     strength = min(max(infill.strength, 0.0), 1.0)
     if strength == 0:
         yield _as_it_was(infill)
