@@ -46,3 +46,16 @@ def test_every_complaint_about_a_server_has_a_test() -> None:
         }
     assert set(SERVER) - found == set()
     assert not set(SERVER) & set(PLUGINS)
+
+
+# What the VS Code extension could do wrong, too; its tests carry the number in their titles.
+VSCODE = {1, 2, 3, 5, 6, 7, 10, 11, 14, 18, 20, 21, 23, 24, 25}
+
+
+def test_every_complaint_about_a_plugin_has_a_test_in_vs_code() -> None:
+    found: set[int] = set()
+    for path in (Path(__file__).parent / "vscode").glob("*.test.ts"):
+        for title in re.findall(r'^test\("([^"]*)"', path.read_text(), re.MULTILINE):
+            found |= {int(number) for number in re.findall(r"complaint (\d+)", title)}
+    assert found == VSCODE
+    assert set(SERVER) | set(PLUGINS) >= VSCODE

@@ -49,6 +49,8 @@ const BASE: Settings = {
   "workbench.tips.enabled": false,
   "chat.disableAIFeatures": true,
   "editor.minimap.enabled": false,
+  // In a browser VS Code saves by itself, and what was put into a file would not show as a change of it.
+  "files.autoSave": "off",
   "editor.fontFamily": "DejaVu Sans Mono",
   "security.workspace.trust.startupPrompt": "never",
   "extensions.ignoreRecommendations": true,
@@ -73,6 +75,9 @@ export class Code {
     for (const name of [".profile", ".bash_profile", ".bashrc"]) {
       writeFileSync(join(this.path("home"), name), `export PATH='${this.path("bin")}':"$PATH"\n`);
     }
+    // VS Code has no key of its own for this.
+    const key = { key: "f9", command: "editor.action.inlineSuggest.trigger", when: "editorTextFocus" };
+    writeFileSync(this.path("data/User/keybindings.json"), JSON.stringify([key]));
     const entry = join(HOST, "node_modules", "code-server", "out", "node", "entry.js");
     const folders = ["--extensions-dir", this.path("extensions"), "--user-data-dir", this.path("data")];
     const common = ["--config", this.path("config.yaml"), ...folders];
@@ -124,7 +129,7 @@ export class Code {
     writeFileSync(this.path("script.json"), runs === undefined ? "" : JSON.stringify({ runs, pause_ms: pauseMs }));
   }
 
-  /** Write the user's settings; VS Code reads them at once. */
+  /** Write the settings. A window that is open reads those of the machine at once, the user's when it opens. */
   set(settings: Settings, machine: Settings = {}): void {
     writeFileSync(this.path("data/User/settings.json"), JSON.stringify({ ...BASE, ...settings }));
     writeFileSync(this.path("data/Machine/settings.json"), JSON.stringify(machine));

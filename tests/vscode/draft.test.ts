@@ -1,4 +1,5 @@
-// A live draft in VS Code: seen while it denoises, accepted in whole and in part, undone at once.
+// A live draft in VS Code: seen while it denoises, accepted in whole and in part, undone at once. A number
+// behind "complaint" is one of tests/test_complaints.py.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
@@ -20,15 +21,31 @@ async function open(options: Partial<Opened> = {}): Promise<void> {
   await window.see(() => window.status(), (text) => /ready|idle/.test(text));
 }
 
+async function becomes(text: string): Promise<void> {
+  await window.see(() => window.text(), (seen) => seen === text);
+}
+
+async function ready(): Promise<void> {
+  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+}
+
 /** The draft of AREA's second line is ready; nothing is in the file. */
 async function drafted(options: Partial<Opened> = {}): Promise<void> {
   await open(options);
   await window.select(2, 5);
   await window.press("Alt+i", "Alt+i");
-  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+  await ready();
 }
 
-test("the draft is seen getting clearer, and the file stays as it is until the accept", async () => {
+/** The file is as it was, on the screen and on the disk, and nobody was interrupted. */
+async function untouched(text = AREA): Promise<void> {
+  assert.equal(await window.text(), text);
+  assert.equal(await window.dirty(), false);
+  assert.equal(window.onDisk, text);
+  assert.deepEqual(await window.notifications(), []);
+}
+
+test("the draft is seen getting clearer, and the file stays as it is (complaint 2, complaint 5)", async () => {
   await open({ pauseMs: 700 });
   await window.select(2, 5);
   await window.press("Alt+i", "Alt+i");
@@ -45,8 +62,179 @@ test("the draft is seen getting clearer, and the file stays as it is until the a
   // Open, draft and stable differ in shape, not in colour alone.
   assert.ok(half?.some((run) => run.italic) && half.some((run) => /^░+$/.test(run.text)));
   assert.equal(last?.length, 1);
-  assert.equal(await window.text(), AREA);
-  assert.equal(await window.dirty(), false);
+  await untouched();
+});
+
+test("an accept is one edit and one undo step (complaint 1)", async () => {
+  await drafted();
+  await window.press("Alt+Enter");
+  await becomes(AFTER);
+  await window.see(() => window.dirty(), (dirty) => dirty);
+  await window.see(() => window.drawnText(), (text) => text === "");
+  await window.press("Control+z");
+  await becomes(AREA);
+  await window.see(() => window.dirty(), (dirty) => !dirty);
+  await window.press("Control+y");
+  await becomes(AFTER);
+});
+
+test("a word, a line and the rest are accepted one by one, each one undo step", async () => {
+  const text = "def f(r):\n    ...\n";
+  await open({ files: { "a.py": text }, runs: [[["░", "a = math.pi\n    return a * r"]]] });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  await window.press("Alt+i", "Alt+w");
+  await window.see(() => window.text(), (seen) => /\n    a ?\.\.\.\n/.test(seen));
+  await window.press("Alt+i", "Alt+l");
+  await window.see(() => window.text(), (seen) => /\n    a = math\.pi\n? *\.\.\./.test(seen));
+  await window.press("Alt+Enter");
+  const whole = "def f(r):\n    a = math.pi\n    return a * r\n";
+  await becomes(whole);
+  await window.press("Control+z");
+  await window.see(() => window.text(), (seen) => /\n    a = math\.pi\n? *\.\.\./.test(seen));
+  await window.press("Control+z");
+  await window.see(() => window.text(), (seen) => /\n    a ?\.\.\.\n/.test(seen));
+  await window.press("Control+z");
+  await becomes(text);
+});
+
+test("what is stable is accepted while the rest goes on", async () => {
+  await open({ pauseMs: 1500 });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (text) => text.includes("drafting 3/4"));
+  await window.press("Alt+i", "Alt+s");
+  await window.see(() => window.text(), (text) => text.includes("    return "));
+  await ready();
+  await window.press("Alt+Enter");
+  await becomes(AFTER);
+});
+
+test("two holes are one draft; one is accepted by itself, by its code lens", async () => {
+  const text = "a = 1\nx = 0\nb = 2\n";
+  await open({ files: { "a.py": text }, runs: [[["░", "one"], ["░", "two"]]] });
+  await window.goto(1, 5);
+  await window.press("Shift+End");
+  await window.page.keyboard.down("Alt");
+  await window.page.locator(".view-line", { hasText: "b = 2" }).first().dblclick({ position: { x: 38, y: 8 } });
+  await window.page.keyboard.up("Alt");
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  await window.see(() => window.drawnText(), (seen) => seen === "one\ntwo");
+  await window.see(() => window.lenses(), (seen) => seen.includes("Accept All"));
+  await window.page.locator(".codelens-decoration a", { hasText: "Accept This Hole" }).last().click();
+  await becomes("a = 1\nx = 0\nb = two\n");
+  await window.goto(2, 1);
+  await window.press("Control+z");
+  await becomes(text);
+});
+
+test("a rejected draft leaves text and undo history as they were (complaint 18)", async () => {
+  await drafted();
+  await window.press("ArrowRight", "Escape"); // the first key ends the selection
+  await window.see(() => window.drawnText(), (text) => text === "");
+  await untouched();
+  await window.press("Control+z");
+  await untouched();
+});
+
+test("typing goes on while it denoises: above the hole, and inside of it", async () => {
+  await open({ pauseMs: 600 });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.drawnText(), (text) => text === "return ░░░░░ * r");
+  await window.goto(1, 1);
+  await window.type("# pi\n");
+  await ready();
+  assert.equal(await window.struck(), "return 3.14 * r * r");
+  await window.press("Alt+Enter");
+  await becomes(`# pi\n${AFTER}`);
+});
+
+test("another draft, one with an instruction, and back (complaint 3)", async () => {
+  const runs = [[["░", "return 1"]], [["░", "return 2"]], [["░", "return 3"]]];
+  await drafted({ runs });
+  await window.press("Alt+i", "Alt+n");
+  await window.see(() => window.drawnText(), (text) => text === "return 2");
+  await ready();
+  await window.press("Alt+i", "Alt+e");
+  await window.page.locator(".quick-input-box input").fill("40");
+  await window.press("Enter");
+  await window.see(() => window.drawnText(), (text) => text === "return 3");
+  await ready();
+  await window.press("Alt+i", "Alt+z");
+  await window.see(() => window.drawnText(), (text) => text === "return 2");
+  await untouched();
+});
+
+test("a part that is selected in the draft is pinned, and the rest denoised again", async () => {
+  const runs = [[["░", "return math.pi"]], [["░", " tau"]]];
+  await drafted({ runs });
+  await window.press("Alt+i", "Alt+p"); // opens the draft at the right
+  const right = window.page.locator(".editor.modified .view-lines");
+  await right.locator(".view-line", { hasText: "return math.pi" }).first().waitFor();
+  await right.locator(".view-line", { hasText: "return math.pi" }).first().dblclick({ position: { x: 50, y: 8 } });
+  await window.press("Alt+i", "Alt+p");
+  await right.locator(".view-line", { hasText: "return tau" }).first().waitFor();
   assert.equal(window.onDisk, AREA);
-  assert.deepEqual(await window.notifications(), []);
+});
+
+test("a tall draft opens as a diff beside the file, without taking the focus (complaint 25)", async () => {
+  const tall = "a = 1\n    b = 2\n    return a + b";
+  await drafted({ runs: [[["░", tall]]] });
+  const right = window.page.locator(".editor.modified .view-lines");
+  await right.locator(".view-line", { hasText: "return a + b" }).first().waitFor();
+  await window.see(() => window.drawnText(), (text) => text.includes("2 more lines"));
+  await untouched();
+  await window.press("Alt+Enter"); // the keys still go to the file
+  await window.see(async () => window.onDisk === AREA && (await window.dirty()), (dirty) => dirty);
+  await window.see(async () => right.count(), (count) => count === 0);
+  await becomes(`def area(r):\n    ${tall}\n`);
+  await window.press("Control+z");
+  await becomes(AREA);
+});
+
+test("a server that is killed leaves the file as it was, and comes back (complaint 11)", async () => {
+  await open({ pauseMs: 1500 });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.drawnText(), (text) => text !== "");
+  const pid = code.serverPid;
+  code.play([[STEPS]]);
+  code.killServer();
+  await window.see(() => window.drawnText(), (text) => text === "");
+  await untouched();
+  await window.see(() => window.status(), (text) => /ready|idle/.test(text));
+  assert.notEqual(code.serverPid, pid);
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  await window.press("Alt+Enter");
+  await becomes(AFTER);
+});
+
+test("a file with CRLF keeps its line ends (complaint 7)", async () => {
+  const text = "def f(r):\r\n    ...\r\n";
+  await open({ files: { "a.py": text }, runs: [[["░", "a = 'é😀'\n    return a"]]] });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  await window.press("Alt+Enter");
+  await window.see(() => window.dirty(), (dirty) => dirty);
+  await window.press("Control+s");
+  await window.see(async () => window.onDisk, (seen) => seen === "def f(r):\r\n    a = 'é😀'\r\n    return a\r\n");
+});
+
+test("keys are the editor's own while no draft is shown, and Tab always is (complaint 14)", async () => {
+  await open();
+  await window.goto(1, 1);
+  await window.press("Tab");
+  await becomes(`    ${AREA}`);
+  await window.press("Control+z");
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  await window.goto(1, 1);
+  await window.press("Tab");
+  await becomes(`    ${AREA}`);
 });

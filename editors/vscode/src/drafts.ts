@@ -268,27 +268,36 @@ async function put(
   if (uri !== document.uri.toString() || version !== document.version) {
     return false;
   }
-  const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
-  if (editor === undefined) {
-    const whole = new vscode.WorkspaceEdit();
-    whole.set(
-      document.uri,
-      change.edits.map((one) => new vscode.TextEdit(rangeOf(one.range), one.newText)),
-    );
-    return vscode.workspace.applyEdit(whole);
-  }
-  const beside = holes.some((hole) => hole.contains(editor.selection.active));
-  const applied = await editor.edit(
+  // An accept can come from the diff, whose left side is this very document and cannot be edited.
+  const editor = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors].find(
+    (one) => one?.document === document && one.viewColumn !== undefined,
+  );
+  const beside = editor !== undefined && holes.some((hole) => hole.contains(editor.selection.active));
+  const inEditor = await editor?.edit(
     (builder) => change.edits.forEach((one) => builder.replace(rangeOf(one.range), one.newText)),
     { undoStopBefore: true, undoStopAfter: true },
   );
+  const applied = inEditor === true || (version === document.version && (await whole(document, change.edits)));
   const last = change.edits.at(-1);
-  if (applied && beside && change.edits.length === 1 && last !== undefined) {
+  if (applied && editor !== undefined && beside && change.edits.length === 1 && last !== undefined) {
     const end = document.offsetAt(rangeOf(last.range).start) + inDocument(document, last.newText).length;
     const place = document.positionAt(end);
     editor.selection = new vscode.Selection(place, place);
   }
   return applied;
+}
+
+/** Make the edit where no editor shows the document, or the one that does takes none. */
+function whole(
+  document: vscode.TextDocument,
+  edits: ServerEdit["documentChanges"][number]["edits"],
+): Thenable<boolean> {
+  const edit = new vscode.WorkspaceEdit();
+  edit.set(
+    document.uri,
+    edits.map((one) => new vscode.TextEdit(rangeOf(one.range), one.newText)),
+  );
+  return vscode.workspace.applyEdit(edit);
 }
 
 function inDocument(document: vscode.TextDocument, text: string): string {

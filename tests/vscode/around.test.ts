@@ -1,0 +1,148 @@
+// Around a draft: the status bar, settings that change, ghost text, what is said, trust, and the server
+// that is not there. A number behind "complaint" is one of tests/test_complaints.py.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { after, afterEach, before, test } from "node:test";
+
+import { Code, type Opened, type Window } from "./code.ts";
+
+const code = new Code();
+let window: Window;
+before(() => code.start());
+after(() => code.stop());
+afterEach(() => window.close());
+
+const LINE = "value = max(, 1)\n";
+const RUN = [[["░░░░", "be░░", "best"]]];
+
+async function open(options: Partial<Opened> = {}): Promise<void> {
+  window = await code.open({ files: { "a.py": LINE }, runs: RUN, ...options });
+}
+
+async function up(): Promise<void> {
+  await window.see(() => window.status(), (text) => /ready|idle/.test(text));
+}
+
+async function becomes(text: string): Promise<void> {
+  await window.see(() => window.text(), (seen) => seen === text);
+}
+
+test("off starts no server; turned on and off again it changes at once (complaint 10)", async () => {
+  const starts = (): string => (existsSync(code.path("starts")) ? readFileSync(code.path("starts"), "utf8") : "");
+  const before = starts();
+  await open({ machine: { "frostline.enabled": false } });
+  await window.see(() => window.status(), (text) => text.includes("Frostline: off"));
+  assert.equal(starts(), before);
+  code.set({});
+  await up();
+  assert.equal(starts(), `${before}x\n`);
+  code.set({}, { "frostline.enabled": false });
+  await window.see(() => window.status(), (text) => text.includes("Frostline: off"));
+});
+
+test("the embedded model loads with the first draft, with what is done of it, and stays ready", async () => {
+  await open({ runs: undefined, files: { "a.py": "def area(radius):\n    return 3.14 * radius\n" } });
+  await window.see(() => window.status(), (text) => text.includes("idle"));
+  await window.page.evaluate(() => {
+    const seen: string[] = [];
+    (globalThis as unknown as { seen: string[] }).seen = seen;
+    const note = (): unknown => seen.push(document.querySelector('.statusbar-item[id*="frostline.status"]')?.textContent ?? "");
+    const bar = document.querySelector(".part.statusbar");
+    new MutationObserver(note).observe(bar as Element, { subtree: true, childList: true, characterData: true });
+  });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+  const seen = await window.page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
+  assert.ok(seen.some((text) => /Frostline: loading/.test(text)), seen.join(" | "));
+  assert.ok(seen.some((text) => /drafting \d+\/\d+/.test(text)), seen.join(" | "));
+  await window.press("ArrowRight", "Escape");
+  await window.see(() => window.status(), (text) => text.includes("Frostline: ready"));
+  assert.match(await window.statusWords(), /embedded on cpu, \d+ MiB/);
+});
+
+test("where there is no server the status says so, and what to do", async () => {
+  await open({ machine: { "frostline.command": ["/nowhere/frostline", "lsp"] } });
+  await window.see(() => window.status(), (text) => text.includes("not installed"));
+  assert.match(await window.statusWords(), /"\/nowhere\/frostline" of the setting frostline.command is not there/);
+  assert.deepEqual(await window.notifications(), []);
+  await window.page.locator('.statusbar-item[id*="frostline.status"]').click();
+  const menu = window.page.locator(".quick-input-list .monaco-list-row");
+  await menu.filter({ hasText: "Install the Server" }).first().waitFor();
+  await window.press("Escape");
+  code.set({});
+  await up();
+});
+
+test("ghost text comes when it is asked for, and is taken word by word from what is known (complaint 20)", async () => {
+  await open({ runs: [[["░", "best.of(all)"]], [["░", "another"]]] });
+  await up();
+  await window.goto(1, 13);
+  await window.press("F9");
+  const ghost = async (): Promise<string> => (await window.ghost()).replace(/\n/g, "");
+  await window.see(ghost, (text) => text.includes("best.of(all)"));
+  assert.equal(await window.dirty(), false);
+  await window.press("Control+ArrowRight");
+  await window.see(() => window.text(), (text) => text.startsWith("value = max(best"));
+  await window.see(ghost, (text) => text.includes("of(all)") && !text.includes("best"));
+  await window.press("Tab");
+  await becomes("value = max(best.of(all), 1)\n");
+});
+
+test("ghost text in auto comes by typing, not by Backspace (complaint 6, complaint 24)", async () => {
+  await open({ settings: { "frostline.ghostText": "auto" } });
+  await up();
+  await window.goto(1, 13);
+  await window.press("Backspace");
+  await becomes("value = max, 1)\n");
+  assert.equal(await window.ghost(), "");
+  await window.type("(");
+  await window.see(() => window.ghost(), (text) => text.includes("best"));
+  await window.press("Escape");
+  await window.see(() => window.ghost(), (text) => text === "");
+});
+
+test("indicator draws nothing, and the status says how the draft is (complaint 21, complaint 24)", async () => {
+  await open({ machine: { "frostline.view": "indicator", "frostline.codeLens": false } });
+  await up();
+  await window.goto(1, 13);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+  assert.equal(await window.drawnText(), "");
+  assert.equal(await window.lenses(), "");
+  code.set({}); // a setting counts at once
+  await window.see(() => window.drawnText(), (text) => text === "best");
+  await window.see(() => window.lenses(), (text) => text.includes("Accept"));
+});
+
+test("a draft is announced where that is wished, begun and ready", async () => {
+  await open({ settings: { "frostline.announce": "on" } });
+  await up();
+  await window.goto(1, 13);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.notifications(), (all) => all.some((text) => text.includes("The draft is ready")));
+});
+
+test("an excluded file never gets a draft, and the sentence says why (complaint 23)", async () => {
+  await open({ settings: { "frostline.exclude": ["a.py"] } });
+  await up();
+  await window.goto(1, 13);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(
+    async () => window.page.locator(".part.statusbar").textContent(),
+    (text) => /Frostline: .*exclude/i.test(text ?? ""),
+  );
+  assert.equal(await window.drawnText(), "");
+});
+
+test("the walkthrough has its steps", async () => {
+  await open();
+  await up();
+  await window.press("F1");
+  await window.page.locator(".quick-input-box input").fill(">Welcome: Open Walkthrough...");
+  await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Open Walkthrough" }).first().click();
+  const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Start with Frostline" });
+  await row.first().click();
+  await window.page.locator(".getting-started-step", { hasText: "Take it, in whole or in part" }).first().waitFor();
+});
