@@ -103,6 +103,7 @@ export interface StateTold {
   readonly session: string;
   readonly state: SessionState;
   readonly refusal?: Told;
+  readonly next?: Begun;
   readonly metrics?: Record<string, unknown>;
 }
 

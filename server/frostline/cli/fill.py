@@ -225,28 +225,48 @@ async def _draft(
     *,
     quiet: bool,
 ) -> Outcome:
-    document = source.document
+    """Return what came of it; of a long rewrite all blocks, or the first that was refused."""
+    original = document = source.document
     async with editor(settings) as client:
         client.open(document.uri, document.language, document.text)
         if not quiet:
             client.watch = _progress
-        begun = await client.begin(document, *spans, **options)
-        if "refusal" in begun:
-            return Outcome([], begun["refusal"], None, document.text)
-        ended = await client.state(begun["session"], "ready", "refused", "cancelled")
-        if not quiet:
-            print("\r\x1b[K", end="", file=sys.stderr)
-        accepted = await client.accept(begun["session"])
-        if (refusal := accepted.get("refusal")) is not None:
-            # What the state said of it is more than the refusal's own sentence.
-            return Outcome([], ended.get("refusal") or refusal, ended.get("metrics"), document.text)
-        edit = accepted["edit"]
-        after = document
-        if edit["documentChanges"][0]["edits"]:
-            after = client.apply(edit)
-        client.applied(begun["session"], after)
-        holes = _holes(document, after, begun)
-        return Outcome(holes, None, ended.get("metrics"), after.text)
+        begun: dict[str, Any] | None = await client.begin(document, *spans, **options)
+        holes: list[dict[str, Any]] = []
+        metrics: list[dict[str, Any]] = []
+        while begun is not None:
+            if "refusal" in begun:
+                return Outcome([], begun["refusal"], None, original.text)
+            ended = await client.state(begun["session"], "ready", "refused", "cancelled")
+            metrics += [ended["metrics"]] if ended.get("metrics") else []
+            if not quiet:
+                print("\r\x1b[K", end="", file=sys.stderr)
+            accepted = await client.accept(begun["session"])
+            if (refusal := accepted.get("refusal")) is not None:
+                # What the state said of it is more than the refusal's own sentence.
+                return Outcome([], ended.get("refusal") or refusal, _summed(metrics), original.text)
+            edit = accepted["edit"]
+            after = client.apply(edit) if edit["documentChanges"][0]["edits"] else document
+            client.applied(begun["session"], after)
+            holes += _holes(original, document, after, begun)
+            told = await client.state(begun["session"], "committed")
+            document, begun = after, told.get("next")
+        return Outcome(holes, None, _summed(metrics), document.text)
+
+
+_COUNTED = ("time_to_complete_ms", "provisional_updates", "steps", "forwards", "tokens", "cpu_s")
+
+
+def _summed(blocks: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the metrics of the only block, or of several what adds up and when the first was useful."""
+    if len(blocks) < 2:
+        return blocks[0] if blocks else None
+    first = "time_to_first_useful_block_ms"
+    return {
+        first: blocks[0].get(first),
+        **{name: round(sum(one.get(name) or 0 for one in blocks), 3) for name in _COUNTED},
+        "verified": all(one["verified"] for one in blocks),
+    }
 
 
 def _progress(method: str, params: dict[str, Any]) -> None:
@@ -259,8 +279,14 @@ def _progress(method: str, params: dict[str, Any]) -> None:
     print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
 
-def _holes(before: Document, after: Document, begun: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the old and the new text of each hole; what lies between holes is the same in both."""
+def _holes(
+    original: Document, before: Document, after: Document, begun: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the old and the new text of each hole; what lies between holes is the same in both.
+
+    Blocks that were written ahead of `before` moved its text: a range is one of the original.
+    """
+    moved = len(before) - len(original)
     spans = [
         Span(
             *(
@@ -280,8 +306,10 @@ def _holes(before: Document, after: Document, begun: dict[str, Any]) -> list[dic
         else:
             end = len(after.text) - len(frozen)
         new = after.text[start:end]
+        ends = (original.position(at - moved, Encoding.UTF32) for at in (span.start, span.end))
+        first, last = ({"line": at.line, "character": at.character} for at in ends)
         result.append(
-            {"range": begun["holes"][index]["range"], "old": before.slice(span), "new": new}
+            {"range": {"start": first, "end": last}, "old": before.slice(span), "new": new}
         )
         shift += len(new) - len(span)
     return result

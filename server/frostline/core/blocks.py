@@ -26,12 +26,19 @@ def cut(document: Document, span: Span, borders: Mapping[int, int], most: int) -
             at lines as they come.
         most: lines of a block; 0 leaves the range whole.
     """
-    first, last = document.line_at(span.start), document.line_at(span.end)
-    starts = [first]
-    while most and last - starts[-1] >= most:
+    first = document.line_at(span.start)
+    end, starts = first + lines(document, span), [first]
+    while most and end - starts[-1] > most:
         starts.append(_next(starts[-1], most, borders))
     edges = [span.start, *(document.line_start(line) for line in starts[1:]), span.end]
     return tuple(Span(a, b) for a, b in itertools.pairwise(edges))
+
+
+def lines(document: Document, span: Span) -> int:
+    """Return how many lines a range touches; one that ends where a line begins does not touch that."""
+    first, last = document.line_at(span.start), document.line_at(span.end)
+    ends_before = last > first and document.line_start(last) == span.end
+    return last - first + (0 if ends_before else 1)
 
 
 def _next(start: int, most: int, borders: Mapping[int, int]) -> int:

@@ -81,6 +81,12 @@ def told(refusal: barrier.Refusal, message: str = "") -> ext.Told:
     return ext.Told(code=refusal.code, message=message or refusal.message)
 
 
+def begun_out(begun: session.Session, encoding: Encoding) -> ext.Begun:
+    """Return a session that was begun, with its holes as they are denoised."""
+    ranges = (ext_range(begun.document, hole.span, encoding) for hole in begun.regions.holes)
+    return ext.Begun(session=begun.id, holes=tuple(ext.HoleBegun(range=one) for one in ranges))
+
+
 def pieces_out(draft: provisional.Draft) -> tuple[ext.Piece, ...]:
     """Return a draft's pieces as the extension says them."""
     return tuple(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from frostline.config import Settings
+from frostline.context import holes as find
 from frostline.context import syntax
 from frostline.context.exclude import Exclusions
 from frostline.core import partial, provisional
@@ -26,7 +27,7 @@ from frostline.core.partial import Scope
 from frostline.core.provisional import Draft
 from frostline.core.regions import Hole, Regions
 from frostline.core.session import Session, Wish
-from frostline.core.text import Document, TextEdit
+from frostline.core.text import Document, Span, TextEdit
 from frostline.errors import FrostlineError, WorkerLost
 from frostline.lsp import checks, convert, findings, request
 from frostline.lsp.documents import Documents
@@ -51,8 +52,14 @@ class Editor(Protocol):
     def provisional(self, session: Session, show: core.Show) -> None:
         """Draw a draft."""
 
-    def state(self, session: Session, tell: core.Tell, metrics: dict[str, Any] | None) -> None:
-        """Say how a session stands."""
+    def state(
+        self,
+        session: Session,
+        tell: core.Tell,
+        metrics: dict[str, Any] | None,
+        following: Session | None,
+    ) -> None:
+        """Say how a session stands, and which one goes on with the next block."""
 
     async def apply(self, document: Document, edits: Sequence[TextEdit]) -> bool:
         """Have a versioned edit made; return whether it was."""
@@ -71,6 +78,7 @@ class Live:
         ready: set when the draft is ready, refused or gone.
         over: set when nothing more happens unless somebody asks.
         at_rest: set while no edit is on its way to the editor.
+        following: the session of the next block, once this one is in the file.
     """
 
     session: Session
@@ -84,6 +92,12 @@ class Live:
     figures: list[wire.Figures] = field(default_factory=list)
     answer: Commit | Refused | None = None
     message: str = ""
+    following: Live | None = None
+
+    @property
+    def last(self) -> Live:
+        """The session of the latest block."""
+        return self if self.following is None else self.following.last
 
 
 class Driver:
@@ -124,26 +138,48 @@ class Driver:
         *,
         shown: bool = True,
         budget_ms: int | None = None,
+        later: Sequence[Span] = (),
     ) -> Live:
         """Start a session, in the place of the document's earlier one of the same kind.
+
+        Args:
+            later: blocks that are drafted after this one, each in a session of its own.
 
         Raises:
             ValueError: the holes overlap.
         """
-        regions = Regions.tile(len(document), holes)
+        budget_s = None if budget_ms is None else budget_ms / 1000
+        live = self._new(document, holes, wish, later, shown, budget_s)
         for other in self._of(document.uri):
             if other.shown == shown:
                 self.feed(other, core.Replaced())
-        name = f"s{next(self._numbers)}"
-        live = Live(
-            Session(name, document, regions, wish),
-            shown,
-            Meter(time.monotonic()),
-            None if budget_ms is None else budget_ms / 1000,
-        )
-        self._live[name] = live
-        self.feed(live, core.Begun())
+        self._start(live)
         return live
+
+    def _new(
+        self,
+        document: Document,
+        holes: Sequence[Hole],
+        wish: Wish,
+        later: Sequence[Span],
+        shown: bool,
+        budget_s: float | None,
+    ) -> Live:
+        regions = Regions.tile(len(document), holes)
+        session = Session(f"s{next(self._numbers)}", document, regions, wish, later=tuple(later))
+        return Live(session, shown, Meter(time.monotonic()), budget_s)
+
+    def _start(self, live: Live) -> None:
+        self._live[live.session.id] = live
+        self.feed(live, core.Begun())
+
+    def _next(self, live: Live, follow: core.Follow) -> Live | None:
+        """Return the session of the next block, not started; None where the file is barred by now."""
+        document = live.session.document
+        if self.barred(document) is not None:
+            return None
+        hole = find.selection(document, follow.block)
+        return self._new(document, [hole], follow.wish, follow.later, live.shown, live.budget_s)
 
     async def draft(
         self, document: Document, holes: Sequence[Hole], wish: Wish, timeout_ms: int
@@ -310,12 +346,16 @@ class Driver:
                 self._tell(live, effect)
             case core.Answer(result=result):
                 live.answer = result
+            case core.Follow():
+                live.following = self._next(live, effect)
 
     def _tell(self, live: Live, tell: core.Tell) -> None:
         live.message = tell.message
         settled = live.session.settled
         if live.shown:
-            self._editor.state(live.session, tell, self.metrics(live) if settled else None)
+            metrics = self.metrics(live) if settled else None
+            following = live.following.session if live.following else None
+            self._editor.state(live.session, tell, metrics, following)
         if live.session.state.ended:
             # A part that was committed is told as such, and the session goes on.
             self._retire(live)
@@ -325,6 +365,8 @@ class Driver:
             self._beside(self._commit_by_itself(live))
         elif tell.state is core.State.READY or live.session.state.ended:
             live.over.set()
+        if live.following is not None:
+            self._start(live.following)
 
     async def _run(self, live: Live, ask: core.Ask) -> None:
         """Have the worker denoise, and feed what it says."""

@@ -135,11 +135,17 @@ class Provisional(Wire, frozen=True):
 
 
 class StateTold(Wire, frozen=True):
-    """`frostline/state`, a notification."""
+    """`frostline/state`, a notification.
+
+    Attributes:
+        next: with "committed", the session that goes on with the next block of a long rewrite, in
+            the text as it is now. It is told of like any other.
+    """
 
     session: str
     state: SessionState
     refusal: Told | None = None
+    next: Begun | None = None
     metrics: dict[str, Any] | None = None
 
 

@@ -296,7 +296,13 @@ class _ToEditor:
         )
         server.protocol.notify(ext.PROVISIONAL, convert.plain(message))
 
-    def state(self, session: Session, tell: core.Tell, metrics: dict[str, Any] | None) -> None:
+    def state(
+        self,
+        session: Session,
+        tell: core.Tell,
+        metrics: dict[str, Any] | None,
+        following: Session | None,
+    ) -> None:
         if self._server.can("workspace", "code_lens", "refresh_support"):
             self._server.background(self._server.workspace_code_lens_refresh_async(None))
         if self._server.can("workspace", "text_document_content"):
@@ -308,8 +314,13 @@ class _ToEditor:
         if not self._server.extended:
             return
         refusal = None if tell.refusal is None else convert.told(tell.refusal, tell.message)
+        encoding = self._server.documents.encoding
         message = ext.StateTold(
-            session=session.id, state=tell.state.value, refusal=refusal, metrics=metrics
+            session=session.id,
+            state=tell.state.value,
+            refusal=refusal,
+            next=None if following is None else convert.begun_out(following, encoding),
+            metrics=metrics,
         )
         self._server.protocol.notify(ext.STATE, convert.plain(message))
 

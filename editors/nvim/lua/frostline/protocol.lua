@@ -82,6 +82,7 @@ M.STATUS = 'frostline/status'
 ---@field session string
 ---@field state frostline.SessionState
 ---@field refusal? frostline.Told
+---@field next? frostline.Begun
 ---@field metrics? table<string, any>
 
 ---@class frostline.Accept `frostline/accept`, a request. Answered by `Accepted`.

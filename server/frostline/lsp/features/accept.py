@@ -14,7 +14,7 @@ from frostline.core.partial import Scope
 from frostline.core.text import Span, apply
 from frostline.lsp import convert
 from frostline.lsp import extension as ext
-from frostline.lsp.features.rewrite import planned
+from frostline.lsp.features.rewrite import in_blocks, planned
 from frostline.lsp.server import PREVIEW_SCHEME, FrostlineServer, decoded
 
 # Edits that can be asked for again by their key.
@@ -104,22 +104,19 @@ def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
     if (barred := server.driver.barred(document)) is not None:
         return ext.Begun(refusal=convert.told(*barred))
     encoding = server.documents.encoding
-    spans = [convert.span_in(document, hole.range, encoding) for hole in begin.holes]
-    holes = planned(document, spans, core.Intent(begin.intent))
+    places = [convert.span_in(document, hole.range, encoding) for hole in begin.holes]
+    intent = core.Intent(begin.intent)
+    spans, later = in_blocks(document, places, intent, server.settings.block_lines)
+    holes = planned(document, spans, intent)
     if not holes:
         return ext.Begun(refusal=convert.told(Refusal.NOTHING))
     try:
         live = server.driver.begin(
-            document, holes, convert.wish_in(begin), budget_ms=begin.budget_ms
+            document, holes, convert.wish_in(begin), budget_ms=begin.budget_ms, later=later
         )
     except ValueError as error:
         return ext.Begun(refusal=convert.told(Refusal.OVERLAP, f"These holes overlap: {error}."))
-    ranges = (
-        convert.ext_range(document, hole.span, encoding) for hole in live.session.regions.holes
-    )
-    return ext.Begun(
-        session=live.session.id, holes=tuple(ext.HoleBegun(range=range) for range in ranges)
-    )
+    return convert.begun_out(live.session, encoding)
 
 
 async def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:

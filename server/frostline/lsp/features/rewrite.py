@@ -12,6 +12,8 @@ from lsprotocol import types
 
 from frostline.context import holes as find
 from frostline.context import syntax
+from frostline.context.blocks import borders
+from frostline.core import blocks
 from frostline.core.barrier import Commit, Refusal, Refused
 from frostline.core.regions import Hole
 from frostline.core.session import Intent, Rejected, State, Wish
@@ -55,6 +57,25 @@ def planned(document: Document, spans: Sequence[Span], intent: Intent) -> tuple[
         else find.at_cursor(document, span.start)
         for span in spans
     )
+
+
+def in_blocks(
+    document: Document, spans: Sequence[Span], intent: Intent, most: int
+) -> tuple[Sequence[Span], Sequence[Span]]:
+    """Return what to denoise first, and the later blocks of a rewrite of more than `most` lines."""
+    if not _long(document, spans, intent, most):
+        return spans, ()
+    (span,) = spans
+    found = blocks.later(document, blocks.cut(document, span, borders(document, span), most))
+    return (found[:1], found[1:]) if found else (spans, ())
+
+
+def _long(document: Document, spans: Sequence[Span], intent: Intent, most: int) -> bool:
+    # Several holes are there to agree with each other: they stay one pass.
+    if intent is not Intent.REWRITE or len(spans) != 1 or not most:
+        return False
+    (span,) = spans
+    return blocks.lines(document, span) > most
 
 
 def register(server: FrostlineServer) -> None:
@@ -105,7 +126,7 @@ def _command(server: FrostlineServer, intent: ext.IntentName) -> Any:
 
 
 async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
-    """Draft and commit with one edit of the whole, for clients that cannot draw a draft.
+    """Draft and commit with one edit of the whole (or of each block), for clients that draw no draft.
 
     The work-done progress is the live sign, and its cancel button rejects the draft.
     """
@@ -120,16 +141,21 @@ async def _run_command(server: FrostlineServer, asked: Asked) -> Any:
         return convert.plain(ext.Accepted(refusal=convert.told(*barred)))
     span = convert.span_in(document, asked.range, server.documents.encoding)
     intent = Intent(asked.intent)
-    holes = await asyncio.to_thread(planned, document, [span], intent)
+    most = server.settings.block_lines
+    spans, later = await asyncio.to_thread(in_blocks, document, [span], intent, most)
+    holes = await asyncio.to_thread(planned, document, spans, intent)
     if not holes:
         server.explain(Refusal.NOTHING.message)
         return convert.plain(ext.Accepted(refusal=convert.told(Refusal.NOTHING)))
     strength = asked.strength if intent is Intent.REWRITE else 1.0
     wish = Wish(intent, asked.instruction, strength, converged=True)
-    live = server.driver.begin(document, holes, wish)
+    live = server.driver.begin(document, holes, wish, later=later)
     async with _progress(server, live):
         try:
             await live.over.wait()
+            while live.following is not None:
+                live = live.following
+                await live.over.wait()
         except asyncio.CancelledError:
             if not live.session.state.ended:
                 server.driver.feed(live, Rejected())
@@ -158,14 +184,15 @@ async def _progress(server: FrostlineServer, live: Live) -> Any:
     cancelled = progress.tokens[token]
 
     def cancel(_: Any) -> None:
-        if cancelled.cancelled() and not live.session.state.ended:
-            server.driver.feed(live, Rejected())
+        last = live.last
+        if cancelled.cancelled() and not last.session.state.ended:
+            server.driver.feed(last, Rejected())
 
     cancelled.add_done_callback(cancel)
     try:
         yield
     finally:
-        progress.end(token, types.WorkDoneProgressEnd(message=live.session.state.value))
+        progress.end(token, types.WorkDoneProgressEnd(message=live.last.session.state.value))
         # pygls never forgets a token by itself.
         progress.tokens.pop(token, None)
 
@@ -218,7 +245,9 @@ def _action(
         kind=types.CodeActionKind.RefactorRewrite,
         tags=[types.CodeActionTag.LlmGenerated],
     )
-    if server.can("text_document", "code_action", "resolve_support"):
+    # A resolved action is one edit, so a rewrite in blocks is a command.
+    by_blocks = _long(document, [span], Intent(intent), server.settings.block_lines)
+    if server.can("text_document", "code_action", "resolve_support") and not by_blocks:
         action.data = convert.plain(asked)
     else:
         command = next(name for name, one in _COMMANDS.items() if one == intent)
