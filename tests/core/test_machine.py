@@ -4,20 +4,25 @@ The editor's text is the truth. The worker answers late, twice, out of order, or
 no frozen character changes but by the user's own hand, no commit lands on a version that it was not
 checked against, each accept is one edit, and no session stays open for ever.
 
-The default run is short; the long one is a target of its own:
+Messages on the way are lost, doubled and overtaken: the worker's steps, the editor's answers, the reports of
+its changes are rules of their own.
 
-    pytest tests/core/test_machine.py --hypothesis-profile=long --hypothesis-show-statistics
+The default run is short; the long one is a target of its own, and says how much it did:
+
+    pytest tests/core/test_machine.py --hypothesis-profile=long -s
 """
 
 from __future__ import annotations
 
-from hypothesis import note
+import itertools
+
+from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from frostline.core import partial
 from frostline.core import session as core
-from frostline.core.barrier import NO_FINDINGS, Commit, Refused, keeps_frozen
+from frostline.core.barrier import NO_FINDINGS, Commit, Refusal, Refused, keeps_frozen
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState
 from frostline.core.regions import Hole, Regions
@@ -26,11 +31,18 @@ from frostline.core.text import Document, Span, TextEdit, apply
 
 TEXT = "alpha = 1\nbeta = old + 2\r\n\f\ngamma = 3  # 😀\n"
 WORDS = st.sampled_from(["", "x", "(", "y = 1\n", "é", "😀", "\n", "one two", "old", "new + "])
+# What ends a session is tried less often than what it lives for, or hardly a commit would be seen.
+SELDOM = st.sampled_from([True, True, True, False])
 STATES = st.sampled_from(list(PieceState))
 
 
 def draft(texts: list[tuple[str, PieceState]]) -> Draft:
     return Draft(tuple(Piece(text, state, 0.5) for text, state in texts if text), True, 0.5)
+
+
+# What all runs of this process did: rules, and commits that were made.
+COUNTED = {"rules": 0, "commits": 0, "blocks begun": 0}
+LONG = 100_000
 
 
 class Typing(RuleBasedStateMachine):
@@ -42,10 +54,12 @@ class Typing(RuleBasedStateMachine):
         self.session: Session | None = None
         self.gaps = 0
         self.asked = 0
+        COUNTED["rules"] -= 1  # the invariants are asked once before the first rule
         self.commit: Commit | None = None
         self.commits = 0
         self.undo: list[str] = []
         self.names = 0
+        self.following: core.Follow | None = None
 
     # --- carrying out ---------------------------------------------------------------------------
 
@@ -61,6 +75,8 @@ class Typing(RuleBasedStateMachine):
                     assert self.gaps, "the worker is never asked for nothing"
                 case core.Stop():
                     self.gaps = 0
+                case core.Follow():
+                    self.follow(effect)
                 case core.Show(drafts=drafts):
                     assert len(drafts) == len(self.session.regions.holes)
                 case core.Answer(result=Commit() as commit):
@@ -72,6 +88,17 @@ class Typing(RuleBasedStateMachine):
                     self.commit = commit
         if self.session.state.ended:
             self.gaps = 0
+
+    def follow(self, follow: core.Follow) -> None:
+        """The blocks that follow are stretches of the present text, in order and apart."""
+        assert self.session is not None
+        assert self.session.state is State.COMMITTED
+        reached = 0
+        for block in (follow.block, *follow.later):
+            assert reached <= block.start < block.end <= len(self.session.document)
+            reached = block.end
+        assert self.session.document.slice(follow.block).strip()
+        self.following = follow
 
     def check(self, session: Session, commit: Commit) -> None:
         """The promises, each asked of the edit itself."""
@@ -104,13 +131,32 @@ class Typing(RuleBasedStateMachine):
         if data.draw(st.booleans()):
             holes = [Hole(Span(cuts[0], cuts[0]), multiline=True)]
         if self.session is not None and not self.session.state.ended:
+            if data.draw(SELDOM):
+                return
             self.feed(core.Replaced())
             assert self.session.state.ended, "a newer request always takes the place of the older"
+        ends = [holes[-1].span.end, *data.draw(st.lists(st.integers(0, 60), max_size=2))]
+        ends = sorted({min(max(end, ends[0]), len(self.document)) for end in ends})
+        later = tuple(Span(a, b) for a, b in itertools.pairwise(ends))
+        self.start(holes, Wish(converged=converged), later)
+
+    def start(self, holes: list[Hole], wish: Wish, later: tuple[Span, ...]) -> None:
         self.names += 1
+        self.following, self.commit = None, None
         regions = Regions.tile(len(self.document), holes)
-        self.session = Session(f"s{self.names}", self.document, regions, Wish(converged=converged))
-        self.commit = None
+        self.session = Session(f"s{self.names}", self.document, regions, wish, later=later)
         self.feed(core.Begun())
+
+    @precondition(lambda self: self.following)
+    @rule()
+    def begin_the_next_block(self) -> None:
+        """As the server does at once; only where the text is still the one that it was said of."""
+        assert self.following is not None
+        assert self.session is not None
+        follow, self.following = self.following, None
+        if self.session.state is State.COMMITTED and self.session.document is self.document:
+            COUNTED["blocks begun"] += 1
+            self.start([Hole(follow.block, multiline=True)], follow.wish, follow.later)
 
     @rule(data=st.data(), text=WORDS)
     def type(self, data: st.DataObject, text: str) -> None:
@@ -148,6 +194,9 @@ class Typing(RuleBasedStateMachine):
         key=st.sampled_from(["", "k"]),
     )
     def accept(self, scope: Scope, hole: int | None, key: str) -> None:
+        self.accept_of(scope, hole, key)
+
+    def accept_of(self, scope: Scope, hole: int | None = None, key: str = "") -> None:
         assert self.session is not None
         if self.session.state is State.COMMITTING:
             before = self.commit
@@ -162,6 +211,9 @@ class Typing(RuleBasedStateMachine):
     @precondition(lambda self: self.commit is not None)
     @rule(answers=st.sampled_from(["first", "last", "never"]))
     def make_the_edit(self, answers: str) -> None:
+        self.make(answers)
+
+    def make(self, answers: str) -> None:
         assert self.commit is not None
         commit, self.commit = self.commit, None
         if commit.version != self.document.version:
@@ -170,6 +222,7 @@ class Typing(RuleBasedStateMachine):
         if answers == "first":
             self.say(core.Applied())
         self.commits += 1
+        COUNTED["commits"] += 1
         self.undo.append(self.document.text)
         edits = tuple(sorted(commit.edits, key=lambda edit: edit.span, reverse=True))
         self.moved(apply(self.document.text, commit.edits), edits)
@@ -198,9 +251,10 @@ class Typing(RuleBasedStateMachine):
         self.say(event)
 
     @precondition(lambda self: self.session is not None)
-    @rule(event=st.sampled_from([core.Rejected(), core.Closed()]))
-    def leave(self, event: core.Event) -> None:
-        self.say(event)
+    @rule(event=st.sampled_from([core.Rejected(), core.Closed()]), not_yet=SELDOM)
+    def leave(self, event: core.Event, not_yet: bool) -> None:
+        if not not_yet:
+            self.say(event)
 
     def say(self, event: core.Event) -> None:
         """Say something that may have no place any more; then nothing may change."""
@@ -229,10 +283,26 @@ class Typing(RuleBasedStateMachine):
         self.feed(core.Finished(drafts, converged, spans))
 
     @precondition(lambda self: self.gaps)
-    @rule()
-    def die(self) -> None:
-        from frostline.core.barrier import Refusal
+    @rule(text=st.sampled_from(["new", "two\nlines\n", "😀"]))
+    def run_well(self, text: str) -> None:
+        gaps = tuple(draft([(text, PieceState.STABLE)]) for _ in range(self.gaps))
+        self.feed(core.Stepped(1, 1, gaps))
+        if len(gaps) == self.gaps:  # else the step had it asked again
+            self.gaps = 0
+            self.feed(core.Finished(gaps, True, tuple(() for _ in self.session.regions.holes)))
 
+    @precondition(lambda self: self.session and self.session.state is State.READY)
+    @rule(scope=st.sampled_from(list(Scope)))
+    def accept_and_make(self, scope: Scope) -> None:
+        self.accept_of(scope)
+        if self.commit is not None:
+            self.make("last")
+
+    @precondition(lambda self: self.gaps)
+    @rule(not_yet=SELDOM)
+    def die(self, not_yet: bool) -> None:
+        if not_yet:
+            return
         self.feed(core.Failed(Refusal.LOST))
         assert self.session is not None
         assert self.session.state is State.REFUSED
@@ -243,7 +313,20 @@ class Typing(RuleBasedStateMachine):
         pieces = st.lists(st.tuples(WORDS, states), max_size=3)
         return tuple(draft(data.draw(pieces)) for _ in range(self.gaps))
 
+    @precondition(lambda self: self.session is not None)
+    @rule(data=st.data(), answers=st.booleans())
+    def a_message_that_is_late(self, data: st.DataObject, answers: bool) -> None:
+        """A step or an end of a run that nobody waits for, or a second answer of the editor."""
+        event = core.Applied() if answers else core.Stepped(1, 9, self.drafts(data, STATES))
+        if self.gaps or (self.session and self.session.state is State.COMMITTING):
+            return  # not late
+        self.say(event)
+
     # --- always ---------------------------------------------------------------------------------
+
+    @invariant()
+    def each_rule_is_counted(self) -> None:
+        COUNTED["rules"] += 1
 
     @invariant()
     def the_session_has_the_editors_text(self) -> None:
@@ -289,3 +372,11 @@ class Typing(RuleBasedStateMachine):
 
 
 TestTyping = Typing.TestCase
+
+
+def test_how_much_was_tried() -> None:
+    """Reports the figures; the long run is only one when it was more than 100,000 rules."""
+    print("\n" + ", ".join(f"{number:,} {what}" for what, number in COUNTED.items()))
+    assert COUNTED["commits"] > 0
+    if settings.default and settings.default.max_examples >= LONG // 50:
+        assert COUNTED["rules"] > LONG
