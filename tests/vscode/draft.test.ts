@@ -139,7 +139,7 @@ test("a rejected draft leaves text and undo history as they were (complaint 18)"
   await untouched();
 });
 
-test("typing goes on while it denoises: above the hole, and inside of it", async () => {
+test("typing above the hole goes on while it denoises, and the draft moves along", async () => {
   await open({ pauseMs: 600 });
   await window.select(2, 5);
   await window.press("Alt+i", "Alt+i");
