@@ -7,6 +7,7 @@
                                 ⏎ for a line end, ∅ for no text; a blank line starts the next run (a second try)
     -- do --                    what happens then, one line each; `accept` when there is no section:
                                 accept [line|word|hole|stable|all] [anyway|early], type L:C[-L:C] "x",
+                paste L:C TIMES "x", undo (the last edit of the text),
                                 hold (no run comes to an end any more), pin START-END, retry, back,
                                 reject, close
     -- after.py --              the file at the end, or

@@ -14,7 +14,7 @@ from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState, edits_for, errors_by_hole
 from frostline.core.regions import Gap, Hole, Regions
 from frostline.core.session import Session
-from frostline.core.text import Change, Document, Encoding, Position, Span, TextEdit
+from frostline.core.text import Change, Document, Encoding, Position, Span, TextEdit, difference
 from harness.cases import Case
 
 
@@ -35,6 +35,7 @@ class CoreDoor:
         self.runs = iter(case.runs)
         self.answer: Commit | Refused | None = None
         self.held = False
+        self.texts: list[str] = []
         self.feed(core.Begun())
 
     def feed(self, event: core.Event) -> None:
@@ -71,6 +72,11 @@ class CoreDoor:
         if verb == "type":
             place, _, text = rest.partition(" ")
             self.type(place, json.loads(text))
+        elif verb == "paste":
+            place, times, text = rest.split(" ", 2)
+            self.type(place, json.loads(text) * int(times))
+        elif verb == "undo":
+            self.undo()
         elif verb == "reject":
             self.feed(core.Rejected())
         elif verb == "close":
@@ -93,10 +99,17 @@ class CoreDoor:
         """Replace a range, or insert at a place, as an editor says it."""
         assert self.document is not None
         ends = [Position(*map(int, end.split(":"))) for end in place.split("-")]
+        self.texts.append(self.document.text)
         change = [Change((ends[0], ends[-1]), text)]
         edits = self.document.edits_of(change, Encoding.UTF32)
         self.document = self.document.changed(self.document.version + 1, change, Encoding.UTF32)
         self.feed(core.Edited(self.document, edits))
+
+    def undo(self) -> None:
+        assert self.document is not None
+        edit = difference(self.document.text, self.texts.pop())
+        self.document = self.document.replaced(self.document.version + 1, [edit])
+        self.feed(core.Edited(self.document, (edit,)))
 
     def accept(self, how: str) -> None:
         words = [word for word in how.split() if word != "early"]
@@ -107,6 +120,7 @@ class CoreDoor:
             assert self.document is not None
             assert self.answer.version == self.document.version
             edits = self.answer.edits
+            self.texts.append(self.document.text)
             self.document = self.document.replaced(self.document.version + 1, edits)
             self.feed(core.Edited(self.document, _one_after_the_other(edits)))
 

@@ -38,7 +38,8 @@ async def test_case(case: cases.Case, scripted: Scripted) -> None:
             assert answer["refusal"]["message"].endswith(".")
         else:
             assert client.buffers[URI].document.text == case.after, _log(case, client)
-            steps = sum(line.startswith(("accept", "type")) for line in case.do)
+            steps = sum(line.startswith(("accept", "type", "paste")) for line in case.do)
+            steps -= case.do.count("undo")
             assert len(client.buffers[URI].undo) == steps, "each accept is one undo step"
             for _ in range(steps):
                 client.undo(URI)
@@ -47,14 +48,17 @@ async def test_case(case: cases.Case, scripted: Scripted) -> None:
 
 async def _do(client: EditorClient, session: str, line: str) -> dict | None:
     verb, _, rest = line.partition(" ")
-    if verb == "type":
+    if verb in ("type", "paste"):
         place, _, text = rest.partition(" ")
+        times, _, text = text.partition(" ") if verb == "paste" else ("1", "", text)
         document = client.buffers[URI].document
         ends = [
             document.offset(Position(*map(int, end.split(":"))), Encoding.UTF32)
             for end in place.split("-")
         ]
-        client.type(URI, Span(ends[0], ends[-1]), json.loads(text))
+        client.type(URI, Span(ends[0], ends[-1]), json.loads(text) * int(times))
+    elif verb == "undo":
+        client.undo(URI)
     elif verb == "reject":
         await client.extension(ext.REJECT, ext.Reject(session=session))
     elif verb == "close":
