@@ -94,7 +94,9 @@ def frostline_on_path(folder: Path, *arguments: str) -> Path:
     pid = folder / "pid"
     command = folder / "frostline"
     words = " ".join((f"'{sys.executable}'", "-m", "frostline", '"$@"', *arguments))
-    command.write_text(f"#!/bin/sh\necho $$ > '{pid}'\nexec {words}\n")
+    # Only the server's: the plugin's health check, too, calls the command.
+    said = f"[ \"$1\" = lsp ] && echo $$ > '{pid}'"
+    command.write_text(f"#!/bin/sh\n{said}\nexec {words}\n")
     command.chmod(0o755)
     return pid
 

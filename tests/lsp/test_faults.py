@@ -295,18 +295,32 @@ async def test_a_torn_model_is_a_sentence_and_a_mended_one_works(
         assert len(between.pids) == 1, "the process that could not load it goes on"
 
 
-async def test_two_editors_share_a_worker_and_one_that_is_killed_disturbs_nobody() -> None:
-    async with editor(REAL, *SERVER, patience_s=60) as one, editor(REAL, *SERVER) as two:
+@asynccontextmanager
+async def own_runtime(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Path]:
+    """Set a runtime directory of this test's own; the worker in it is ended with it."""
+    with a_runtime(monkeypatch) as path:
+        yield path
+
+
+async def test_two_editors_share_a_worker_and_one_that_is_killed_disturbs_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Of its own: workers of other tests may still be there.
+    async with (
+        own_runtime(monkeypatch) as runtime,
+        editor(REAL, *SERVER, patience_s=60) as one,
+        editor(REAL, *SERVER) as two,
+    ):
         document = two.open("file:///nowhere/b.txt", "plaintext", "x " * 50)
         await two.begin(document, Span(4, 6), length=200)
         await two.told(ext.PROVISIONAL, lambda shown: shown["step"] > 1)
         mine = one.open(URI, "plaintext", TEXT)
         begun = await one.begin(mine, HOLE, length=12)
         await one.told(ext.PROVISIONAL, lambda shown: True)
-        (worker,) = workers(Path(os.environ["FROSTLINE_RUNTIME_DIR"]))
+        (worker,) = workers(runtime)
         two.process.kill()
         await two.process.wait()
         assert two.buffers[document.uri].document is document
         told = await one.state(begun["session"], "ready", "refused")
         assert told["state"] == "ready"
-        assert workers(Path(os.environ["FROSTLINE_RUNTIME_DIR"])) == [worker]
+        assert workers(runtime) == [worker]
