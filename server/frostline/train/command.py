@@ -53,6 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "fp32", "bf16"),
         help="auto: whatever this machine multiplies faster",
     )
+    option(
+        "--compile",
+        default="auto",
+        choices=("auto", "on", "off"),
+        help="fuse the layers first, which takes minutes; auto: on a GPU, and on a processor with "
+        "a C++ compiler in runs of half an hour and more",
+    )
     option("--seed", type=int, default=0)
     option(
         "--size",

@@ -20,6 +20,8 @@ class Plan:
         scattered: share of the other batches that mask anywhere.
         every: seconds between checkpoints.
         helpers: processes that make batches ahead; 0 makes each in its step.
+        half: compute products of matrices in bf16.
+        compiled: have torch fuse the layers; pays from some hundreds of steps on.
     """
 
     hours: float = 0.0
@@ -33,4 +35,5 @@ class Plan:
     every: float = 240.0
     helpers: int = 0
     half: bool = False
+    compiled: bool = False
     rates: Rates = field(default_factory=Rates)

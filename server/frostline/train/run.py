@@ -51,7 +51,8 @@ class Run:
         self._device = device
         if device.type == "cuda":
             torch.set_float32_matmul_precision("high")
-            # One window size, so one graph for each kind of attention.
+        if plan.compiled:
+            # A graph for each window size and kind of attention, each of which takes a minute.
             self.model.model.compile(dynamic=False)
         exact = not plan.half
         self._optimiser = Optimiser(model.named_parameters(), plan.rates, exact)

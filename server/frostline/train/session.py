@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import shutil
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,6 +30,8 @@ from frostline.train.sizes import SIZES, Size, changed
 
 # Up to so many hours the standard library is more than can be read once, and nothing is fetched.
 SHORT = 0.25
+# From so many hours on, compiling for a processor gives back more steps than it costs.
+LONG = 0.5
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -41,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     changes: tuple[str, ...]
     half: bool
     origin: str
+    compiled: bool = False
 
 
 def train(args: argparse.Namespace) -> int:
@@ -55,7 +60,12 @@ def train(args: argparse.Namespace) -> int:
     with Teller(args.json) as teller:
         shard, tokens = _data(args, asked, size, teller)
         plan = replace(
-            size.plan, hours=asked.hours, steps=asked.steps, seed=asked.seed, half=asked.half
+            size.plan,
+            hours=asked.hours,
+            steps=asked.steps,
+            seed=asked.seed,
+            half=asked.half,
+            compiled=asked.compiled,
         )
         model = _model(args, asked, size)
         run = Run(model, Questions(shard.ids, tokens, size.recipe), plan, device)
@@ -115,7 +125,18 @@ def _new(args: argparse.Namespace, device: torch.device) -> Asked:
     # A slip in a name is told before anything is fetched.
     changed(SIZES[args.size], changes)
     origin = str(args.origin or "")
-    return Asked(hours, args.steps or 0, args.seed, packages, args.size, changes, half, origin)
+    compiled = args.compile == "on" or (
+        args.compile == "auto" and _compiling_pays(device, hours if not args.steps else 0)
+    )
+    return Asked(
+        hours, args.steps or 0, args.seed, packages, args.size, changes, half, origin, compiled
+    )
+
+
+def _compiling_pays(device: torch.device, hours: float) -> bool:
+    if device.type == "cpu":
+        return hours >= LONG and shutil.which(os.environ.get("CXX", "g++")) is not None
+    return device.type == "cuda"
 
 
 def _checkpoint(out: Path, asked: Asked, before: Asked) -> Path:
