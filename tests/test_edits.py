@@ -52,9 +52,13 @@ OUTCOMES = {
     "over all of it: gone": "deleted_whole",
     "just what the draft says": "typed_along",
     "undone": "undone_beside",
+    "redone": "redone_beside",
     "an accept undone": "undone_accept_of_a_word",
+    "an accept redone": "redone_accept_of_a_word",
+    "another server's edit": "edited_by_another_server",
     "ten thousand lines": "pasted_ten_thousand_lines",
     "closed": "closed",
+    "the file renamed": "renamed",
 }
 
 
@@ -62,7 +66,7 @@ def test_every_outcome_of_an_edit_has_a_page_that_edits() -> None:
     pages = {case.name: case for case in CASES}
     for outcome, name in OUTCOMES.items():
         verbs = {line.split()[0] for line in pages[name].do}
-        assert verbs & {"type", "paste", "undo", "close"}, outcome
+        assert verbs & {"type", "paste", "undo", "another", "close", "rename"}, outcome
 
 
 # Refusals that no draft of a page can come to, and the tests that show each of them.

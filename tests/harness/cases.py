@@ -7,9 +7,10 @@
                                 ⏎ for a line end, ∅ for no text; a blank line starts the next run (a second try)
     -- do --                    what happens then, one line each; `accept` when there is no section:
                                 accept [line|word|hole|stable|all] [anyway|early], type L:C[-L:C] "x",
-                paste L:C TIMES "x", undo (the last edit of the text),
+                paste L:C TIMES "x", undo (the last edit of the text), redo,
+                                another L:C-L:C "x" L:C-L:C "y" (an edit of another server, in one piece),
                                 hold (no run comes to an end any more), pin START-END, retry, back,
-                                reject, close
+                                reject, close, rename (the file)
     -- after.py --              the file at the end, or
     -- refused --               the code of the refusal
 
@@ -18,14 +19,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from frostline.context.grammar import language_of
-from frostline.core.text import Span
+from frostline.core.text import Position, Span
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "edits"
+_PLACED = re.compile(r'(?P<place>\d\S*) (?P<text>"(?:[^"\\]|\\.)*")')
 _SECTION = re.compile(r"^-- (?P<name>[\w.]+)(?: \((?P<how>[\w, ]+)\))? --\n", re.MULTILINE)
 
 
@@ -82,6 +86,13 @@ def read(path: Path) -> Case:
         after=_as_file(named[after][1], how) if after else None,
         refused=named["refused"][1].strip() if "refused" in named else None,
     )
+
+
+def placed(rest: str) -> Iterator[tuple[Position, Position, str]]:
+    """Yield the edits of a line: start, end and text, all of the text before the first."""
+    for match in _PLACED.finditer(rest):
+        ends = [Position(*map(int, end.split(":"))) for end in match["place"].split("-")]
+        yield ends[0], ends[-1], json.loads(match["text"])
 
 
 def marked(text: str) -> tuple[str, list[Span]]:

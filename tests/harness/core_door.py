@@ -15,7 +15,7 @@ from frostline.core.provisional import Draft, Piece, PieceState, edits_for, erro
 from frostline.core.regions import Gap, Hole, Regions
 from frostline.core.session import Session
 from frostline.core.text import Change, Document, Encoding, Position, Span, TextEdit, difference
-from harness.cases import Case
+from harness.cases import Case, placed
 
 
 class CoreDoor:
@@ -33,9 +33,11 @@ class CoreDoor:
         regions = Regions.tile(len(case.text), holes)
         self.session = Session("case", self.document, regions)
         self.runs = iter(case.runs)
+        self.last = case.runs[-1]
         self.answer: Commit | Refused | None = None
         self.held = False
         self.texts: list[str] = []
+        self.undone: list[str] = []
         self.feed(core.Begun())
 
     def feed(self, event: core.Event) -> None:
@@ -50,7 +52,10 @@ class CoreDoor:
         """Play the next run. A repair opens only part of a hole: it gets what is between the pins."""
         if self.held:
             return
-        steps = next(self.runs)
+        # The model sees all of a page, and says the last run again when it is asked once more.
+        self.feed(core.Sent(Span(0, len(self.session.document))))
+        self.last = next(self.runs, self.last)
+        steps = self.last
         count = sum(isinstance(part, Gap) for hole in ask.regions.holes for part in hole.parts)
         steps = tuple(step * count if len(step) == 1 else step for step in steps)
         for number, step in enumerate(steps, 1):
@@ -75,11 +80,14 @@ class CoreDoor:
         elif verb == "paste":
             place, times, text = rest.split(" ", 2)
             self.type(place, json.loads(text) * int(times))
-        elif verb == "undo":
-            self.undo()
+        elif verb == "another":
+            self.make(self.edits(rest))
+        elif verb in ("undo", "redo"):
+            self.back(verb)
         elif verb == "reject":
             self.feed(core.Rejected())
-        elif verb == "close":
+        elif verb in ("close", "rename"):
+            # A client closes the old name and opens the new one; of the new one nothing is known.
             self.document = None
             self.feed(core.Closed())
         elif verb == "pin":
@@ -105,11 +113,31 @@ class CoreDoor:
         self.document = self.document.changed(self.document.version + 1, change, Encoding.UTF32)
         self.feed(core.Edited(self.document, edits))
 
-    def undo(self) -> None:
+    def back(self, verb: str) -> None:
+        """Undo, or undo that; an editor reports either as an edit."""
         assert self.document is not None
-        edit = difference(self.document.text, self.texts.pop())
+        here, there = self.texts, self.undone
+        if verb == "redo":
+            here, there = there, here
+        there.append(self.document.text)
+        edit = difference(self.document.text, here.pop())
         self.document = self.document.replaced(self.document.version + 1, [edit])
         self.feed(core.Edited(self.document, (edit,)))
+
+    def edits(self, rest: str) -> list[TextEdit]:
+        document = self.document
+        assert document is not None
+        return [
+            TextEdit(Span(*(document.offset(at, Encoding.UTF32) for at in ends)), text)
+            for *ends, text in placed(rest)
+        ]
+
+    def make(self, edits: Sequence[TextEdit]) -> None:
+        """Make edits as one, and report them as one change."""
+        assert self.document is not None
+        self.texts.append(self.document.text)
+        self.document = self.document.replaced(self.document.version + 1, edits)
+        self.feed(core.Edited(self.document, _one_after_the_other(edits)))
 
     def accept(self, how: str) -> None:
         words = [word for word in how.split() if word != "early"]
@@ -119,10 +147,7 @@ class CoreDoor:
         if isinstance(self.answer, Commit):
             assert self.document is not None
             assert self.answer.version == self.document.version
-            edits = self.answer.edits
-            self.texts.append(self.document.text)
-            self.document = self.document.replaced(self.document.version + 1, edits)
-            self.feed(core.Edited(self.document, _one_after_the_other(edits)))
+            self.make(self.answer.edits)
 
     def find(self, scope: Scope) -> Findings:
         session = self.session
