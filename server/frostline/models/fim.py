@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from frostline.errors import ModelUnusable
+from frostline.models.published import Published
 from frostline.models.spec import Length, ModelSpec, Noise
 
 # Special tokens before the text in front, before the text behind, and before the text between.
@@ -59,6 +61,11 @@ class Fim:
         return [*self.begin, self.prefix, *before, self.suffix, *behind, self.middle]
 
 
+def fills_in(special: Mapping[str, int]) -> bool:
+    """Return True if a tokenizer that names these special tokens has a set for filling in."""
+    return any(all(name in special for name in names) for names in _SETS)
+
+
 def found(special: Mapping[str, int], ends: Iterable[int], begin: Iterable[int], path: Path) -> Fim:
     """Return how the model at `path` is asked.
 
@@ -87,10 +94,30 @@ def found(special: Mapping[str, int], ends: Iterable[int], begin: Iterable[int],
     )
 
 
-def spec(name: str, fim: Fim, special: Mapping[str, int], max_context: int) -> ModelSpec:
+def asked(published: Published) -> Fim:
+    """Return how a published checkpoint is asked.
+
+    Raises:
+        ModelUnusable: its tokenizer names no tokens for filling in.
+    """
+    ends = [
+        *_listed(published.generation.get("eos_token_id")),
+        *_listed(published.config.get("eos_token_id")),
+        *_listed(published.marked("eos_token")),
+    ]
+    wanted = published.tokenizer.get("add_bos_token") is True
+    begin = _listed(published.marked("bos_token")) if wanted else []
+    return found(published.special, ends, begin, published.folder)
+
+
+def spec(name: str, fim: Fim, marks: Iterable[int], max_context: int) -> ModelSpec:
     """Return what a fill-in-the-middle model called `name` is able to do.
 
     Its end of a text is its pad: what stands behind it in a gap is no text.
+
+    Args:
+        marks: the ids of special tokens, which are no text.
+        max_context: tokens that it sees at once, those around the text included.
     """
     end = fim.ends[0]
     return ModelSpec(
@@ -100,5 +127,11 @@ def spec(name: str, fim: Fim, special: Mapping[str, int], max_context: int) -> M
         attention="causal",
         length=Length("end_pad", end),
         max_context=max_context - len(fim.begin) - _FRAME,
-        banned=tuple(sorted({*special.values(), *fim.ends} - {end})),
+        banned=tuple(sorted({*marks, *fim.ends} - {end})),
     )
+
+
+def _listed(value: Any) -> list[int]:
+    """Return the ids in a value that is one or a list of them; true and false are none."""
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if isinstance(one, int) and not isinstance(one, bool)]

@@ -26,8 +26,15 @@ _CLASSES = {
     "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
     "llama": "LlamaForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+    "gemma": "GemmaForCausalLM",
 }
 _EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
+
+
+def class_of(model_type: str) -> Any:
+    """Return transformers' own class for models of this type."""
+    return getattr(transformers, _CLASSES[model_type])
 
 
 def load(folder: Path, device: torch.device, dtype: torch.dtype, progress: Progress) -> nn.Module:
@@ -130,7 +137,7 @@ def _bare(published: Published, family: Family) -> tuple[Any, nn.Module]:
         config = transformers.AutoConfig.for_model(**values)
         config._attn_implementation = "sdpa"
         with torch.device("meta"):
-            return config, getattr(transformers, _CLASSES[family.base])(config)
+            return config, class_of(family.base)(config)
     except ModelUnusable:
         raise
     except Exception as error:  # whatever a wrong value makes the library stumble over
