@@ -59,3 +59,16 @@ def test_every_complaint_about_a_plugin_has_a_test_in_vs_code() -> None:
             found |= {int(number) for number in re.findall(r"complaint (\d+)", title)}
     assert found == VSCODE
     assert set(SERVER) | set(PLUGINS) >= VSCODE
+
+
+# And Neovim's plugin; its tests carry the same marks.
+NEOVIM = {1, 2, 3, 5, 6, 7, 11, 13, 14, 18, 19, 20, 21, 22, 23, 24}
+
+
+def test_every_complaint_about_a_plugin_has_a_test_in_neovim() -> None:
+    found: set[int] = set()
+    for path in (Path(__file__).parent / "editors").glob("test_*.py"):
+        numbers = re.findall(r"mark\.complaint\((\d+)\)", path.read_text())
+        found |= {int(number) for number in numbers}
+    assert found == NEOVIM
+    assert set(PLUGINS) <= NEOVIM

@@ -53,6 +53,7 @@ def joined(picture: Screen, row: int) -> list[tuple[str, str]]:
     return result
 
 
+@pytest.mark.complaint(5)
 def test_a_draft_gets_clearer_from_step_to_step(plugin: Neovim):
     plugin.open("a.py", FUNCTION)
     steps = ["░░░░░░░░", "return math.░░", "return math.pi * ░░", "return math.pi * r"]
