@@ -1,6 +1,7 @@
 """The main job over stdio with the real worker, and the ways in which it ends otherwise."""
 
 import os
+from pathlib import Path
 
 import psutil
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from frostline.cli.client import EditorClient, editor
 from frostline.config import Settings
 from frostline.core.text import Document, Span
+from frostline.errors import FrostlineError
 from frostline.lsp import extension as ext
 from lsp.conftest import SERVER, Scripted
 
@@ -131,14 +133,103 @@ async def test_a_newer_begin_replaces_the_older(client: EditorClient) -> None:
 
 
 @pytest.mark.complaint(2)
-async def test_the_file_is_safe_when_the_server_is_killed(client: EditorClient) -> None:
-    document = opened(client)
-    begun = await client.begin(document, HOLE, length=100)
+async def test_the_file_is_safe_when_the_server_is_killed(
+    client: EditorClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "area.py"
+    # Line ends and a byte order mark that a rewrite of the file would hardly keep.
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    before, stamped = path.read_bytes(), path.stat()
+    folder = path.parent.stat().st_mtime_ns
+    document = client.open(path.as_uri(), "python", before.decode())
+    start = document.text.index("3.14")
+    begun = await client.begin(document, Span(start, start + 4), length=100)
     await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
     client.process.kill()
     await client.process.wait()
-    assert client.buffers[URI].document is document
-    assert client.buffers[URI].undo == []
+    assert client.buffers[document.uri].document is document
+    assert client.buffers[document.uri].undo == []
+    assert path.read_bytes() == before
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_ino) == (stamped.st_mtime_ns, stamped.st_ino)
+    assert path.parent.stat().st_mtime_ns == folder, "nothing came or went beside it"
+
+
+async def test_closing_the_file_ends_its_draft_and_no_other(scripted: Scripted) -> None:
+    async with scripted([[["2"]], [["3"]]]) as client:
+        closed, other = (client.open(uri, "python", "x = 1\n") for uri in (URI, URI + "i"))
+        first = await client.begin(closed, Span(4, 5))
+        await client.state(first["session"], "ready")
+        second = await client.begin(other, Span(4, 5))
+        await client.state(second["session"], "ready")
+        client.close(closed.uri)
+        told = await client.state(first["session"], "refused")
+        assert told["refusal"]["code"] == "closed"
+        assert (await client.begin(closed, Span(4, 5)))["refusal"]["code"] == "closed"
+        assert "edit" in await client.accept(second["session"])
+
+
+async def test_a_renamed_file_loses_its_draft_and_gets_a_new_one_by_its_new_name(
+    scripted: Scripted,
+) -> None:
+    async with scripted([[["░", "░", "░", "2"]], [["3"]]], pause_ms=100) as client:
+        begun = await client.begin(client.open(URI, "python", "x = 1\n"), Span(4, 5))
+        await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == begun["session"])
+        # As editors say it: the old name is closed, the new one opened, then the rename is told.
+        client.close(URI)
+        renamed = client.open("file:///nowhere/renamed.py", "python", "x = 1\n")
+        files = [{"oldUri": URI, "newUri": renamed.uri}]
+        client.notify("workspace/didRenameFiles", {"files": files})
+        told = await client.state(begun["session"], "refused")
+        assert told["refusal"]["code"] == "closed"
+        assert (await client.accept(begun["session"]))["refusal"]["code"] == "closed"
+        again = await client.begin(renamed, Span(4, 5))
+        await client.state(again["session"], "ready")
+        assert {shown["uri"] for shown in client.shown(again["session"])} == {renamed.uri}
+        after = client.apply((await client.accept(again["session"]))["edit"])
+        assert after.text == "x = 3\n"
+
+
+async def test_a_redo_puts_back_what_was_accepted_and_asks_nobody(scripted: Scripted) -> None:
+    async with scripted([[["2"]]]) as client:
+        begun = await client.begin(client.open(URI, "python", "x = 1\n"), Span(4, 5))
+        await client.state(begun["session"], "ready")
+        after = client.apply((await client.accept(begun["session"]))["edit"])
+        client.applied(begun["session"], after)
+        await client.state(begun["session"], "committed")
+        assert client.undo(URI).text == "x = 1\n"
+        client.type(URI, Span(0, 6), after.text)
+        await client.settled(begun["session"])
+        states = [told["state"] for method, told in client.heard if method == ext.STATE]
+        assert states[-1] == "committed"
+        assert states.count("drafting") == 1
+        # It was accepted once, and is not again.
+        assert (await client.accept(begun["session"]))["refusal"]["code"] == "applied"
+
+
+async def test_ten_thousand_lines_pasted_move_the_draft_that_is_shown(scripted: Scripted) -> None:
+    async with scripted([[["2"]]]) as client:
+        begun = await client.begin(client.open(URI, "python", "\n\nx = 1\n"), Span(6, 7))
+        await client.state(begun["session"], "ready")
+        client.type(URI, Span(0, 0), "y = 2\n" * 10_000)
+        moved = await client.told(ext.PROVISIONAL, lambda shown: shown["version"] == 2)
+        assert moved["holes"][0]["range"]["start"] == {"line": 10_002, "character": 4}
+        await client.settled(begun["session"])
+        after = client.apply((await client.accept(begun["session"]))["edit"])
+        assert after.text == "y = 2\n" * 10_000 + "\n\nx = 2\n"
+
+
+async def test_an_edit_of_another_server_that_overtakes_an_accept(scripted: Scripted) -> None:
+    async with scripted([[["2"]]]) as client:
+        begun = await client.begin(client.open(URI, "python", "\n\nx = 1\n"), Span(6, 7))
+        await client.state(begun["session"], "ready")
+        answer = await client.accept(begun["session"])
+        client.type(URI, Span(0, 0), "import y")  # asked for by the other, made first
+        with pytest.raises(FrostlineError, match="another version"):
+            client.apply(answer["edit"])
+        told = await client.state(begun["session"], "refused")
+        assert told["refusal"]["code"] == "stale"
+        assert client.buffers[URI].document.text == "import y\n\nx = 1\n"
 
 
 @pytest.mark.complaint(8)
