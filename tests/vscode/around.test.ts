@@ -62,6 +62,29 @@ test("the embedded model loads with the first draft, with what is done of it, an
   assert.match(await window.statusWords(), /embedded on cpu, \d+ MiB/);
 });
 
+test("a worker that is killed in the middle of a draft is told as lost, with the file as it was, and the next draft has another", async () => {
+  const text = "def area(radius):\n    return 3.14 * radius\n";
+  // So many slots, settled one by one, that it is far from done when it is killed.
+  await open({ runs: undefined, files: { "a.py": text }, machine: { "frostline.length": 200, "frostline.threshold": 0 } });
+  await up();
+  const server = code.serverPid;
+  await window.goto(2, 12);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (seen) => /drafting \d+\/\d+/.test(seen));
+  code.killWorker();
+  await window.see(() => window.status(), (seen) => seen.includes("Frostline: lost"));
+  await window.see(() => window.drawnText(), (seen) => seen === "");
+  assert.equal(await window.text(), text);
+  assert.equal(await window.dirty(), false);
+  assert.equal(window.onDisk, text);
+  assert.deepEqual(await window.notifications(), []);
+  code.set({});
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (seen) => seen.includes("draft ready"));
+  assert.equal(code.serverPid, server);
+});
+
 test("where there is no server the status says so, and what to do", async () => {
   await open({ machine: { "frostline.command": ["/nowhere/frostline", "lsp"] } });
   await window.see(() => window.status(), (text) => text.includes("not installed"));
@@ -73,6 +96,22 @@ test("where there is no server the status says so, and what to do", async () => 
   await window.press("Escape");
   code.set({});
   await up();
+});
+
+test("without a server in PATH nothing is guessed from a registry: one sentence says what to do, and it is installed from what is named", async () => {
+  code.takeAway();
+  await open();
+  await window.see(() => window.status(), (text) => text.includes("not installed"));
+  assert.match(await window.statusWords(), /Run `pip install '\.\[local\]'` in the folder with Frostline's sources/);
+  assert.deepEqual(await window.notifications(), []);
+  await window.command("Frostline: Install the Server");
+  const asked = await window.see(() => window.notifications(), (all) => all.length > 0);
+  assert.match(asked.join(), /^Frostline does not know what to install\. Set frostline\.package/);
+  await window.command("Notifications: Clear All Notifications");
+  code.set({}, { "frostline.package": code.wheel() });
+  await window.command("Frostline: Install the Server");
+  await up();
+  code.putBack();
 });
 
 test("ghost text comes when it is asked for, and is taken word by word from what is known (complaint 20)", async () => {
@@ -91,14 +130,20 @@ test("ghost text comes when it is asked for, and is taken word by word from what
 });
 
 test("ghost text in auto comes by typing, not by Backspace (complaint 6, complaint 24)", async () => {
-  await open({ settings: { "frostline.ghostText": "auto" } });
+  await open({ runs: [[["░", "first"]], [["░", "second"]], [["░", "third"]]], settings: { "frostline.ghostText": "auto" } });
   await up();
   await window.goto(1, 13);
   await window.press("Backspace");
   await becomes("value = max, 1)\n");
+  // What Backspace asks for would play the first, before this draft does.
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+  assert.equal(await window.drawnText(), "first");
   assert.equal(await window.ghost(), "");
+  await window.press("Escape");
+  await window.see(() => window.drawnText(), (text) => text === "");
   await window.type("(");
-  await window.see(() => window.ghost(), (text) => text.includes("best"));
+  await window.see(() => window.ghost(), (text) => text.includes("second"));
   await window.press("Escape");
   await window.see(() => window.ghost(), (text) => text === "");
 });

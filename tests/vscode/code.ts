@@ -1,8 +1,8 @@
 // Real VS Code for the tests: code-server, driven in chromium as a person would, by keys and by what is on
 // the screen. A test opens a window of its own, with a folder and settings of its own.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -70,7 +70,10 @@ export class Code {
       mkdirSync(join(this.folder, name), { recursive: true });
     }
     this.port = await freePort();
-    this.shim();
+    this.shim("bin/frostline");
+    // Where the real one is there may be Python as well, and that folder is not in PATH.
+    const python = ["python3", "python"].map((name) => join(dirname(SERVER), name)).find(existsSync) ?? "/usr/bin/python3";
+    this.script("bin/python3", [`exec '${python}' "$@"`]);
     // VS Code asks the login shell for PATH.
     for (const name of [".profile", ".bash_profile", ".bashrc"]) {
       writeFileSync(join(this.path("home"), name), `export PATH='${this.path("bin")}':"$PATH"\n`);
@@ -100,6 +103,7 @@ export class Code {
       process.kill(-this.server.pid, "SIGKILL");
     }
     this.killServer();
+    this.workers().forEach((pid) => process.kill(pid, "SIGKILL"));
     // What a killed process still writes is not worth a failure.
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
@@ -149,33 +153,78 @@ export class Code {
     }
   }
 
+  /** Kill the model's worker of these windows, and nothing else. */
+  killWorker(): void {
+    const workers = this.workers();
+    if (workers.length === 0) {
+      throw new Error("there is no worker to kill");
+    }
+    workers.forEach((pid) => process.kill(pid, "SIGKILL"));
+  }
+
+  private workers(): readonly number[] {
+    const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+    return processes.map(Number).filter((pid) => {
+      const words = read(`/proc/${pid}/cmdline`).split("\0");
+      return words.includes("worker") && words.some((word) => word.includes(this.path("runtime")));
+    });
+  }
+
+  /** Leave no `frostline` in PATH, until it is put back. */
+  takeAway(): void {
+    rmSync(this.path("bin/frostline"));
+  }
+
+  putBack(): void {
+    this.shim("bin/frostline");
+  }
+
+  /** Make a small wheel whose `frostline` is the real one: what is tried is the installing, not the network. */
+  wheel(): string {
+    this.shim("frostline-of-wheel");
+    const file = this.path("frostline-1-py3-none-any.whl");
+    const lines = [
+      "import sys, zipfile",
+      "with zipfile.ZipFile(sys.argv[1], 'w') as wheel:",
+      "    wheel.writestr('frostline-1.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: frostline\\nVersion: 1\\n')",
+      "    wheel.writestr('frostline-1.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')",
+      "    wheel.write(sys.argv[2], 'frostline-1.data/scripts/frostline')",
+      "    wheel.writestr('frostline-1.dist-info/RECORD', '')",
+    ];
+    execFileSync(this.path("bin/python3"), ["-c", lines.join("\n"), file, this.path("frostline-of-wheel")]);
+    return file;
+  }
+
   path(name: string): string {
     return join(this.folder, name);
   }
 
   private get env(): NodeJS.ProcessEnv {
+    const others = (process.env["PATH"] ?? "").split(":").filter((folder) => !existsSync(join(folder, "frostline")));
     return {
       ...process.env,
       HOME: this.path("home"),
-      PATH: `${this.path("bin")}:${process.env["PATH"] ?? ""}`,
+      PATH: [this.path("bin"), ...others].join(":"),
       FROSTLINE_RUNTIME_DIR: this.path("runtime"),
       FROSTLINE_CONFIG: this.path("no-settings.toml"),
       OMP_NUM_THREADS: "1",
     };
   }
 
-  /** Put a `frostline` first in PATH that notes its process and plays the script, if there is one. */
-  private shim(): void {
+  /** Write a `frostline` that notes its process and plays the script, if there is one. */
+  private shim(name: string): void {
     const script = this.path("script.json");
-    const lines = [
-      "#!/bin/sh",
+    this.script(name, [
       `echo $$ > '${this.path("server.pid")}'`,
       `echo x >> '${this.path("starts")}'`,
       `if [ -s '${script}' ]; then exec '${SERVER}' "$@" --worker 'scripted:${script}'; fi`,
       `exec '${SERVER}' "$@"`,
-    ];
-    writeFileSync(this.path("bin/frostline"), `${lines.join("\n")}\n`);
-    chmodSync(this.path("bin/frostline"), 0o755);
+    ]);
+  }
+
+  private script(name: string, lines: readonly string[]): void {
+    writeFileSync(this.path(name), ["#!/bin/sh", ...lines, ""].join("\n"));
+    chmodSync(this.path(name), 0o755);
   }
 }
 
@@ -381,6 +430,15 @@ export async function until(
       throw new Error(`waited in vain: ${typeof what === "string" ? what : what()}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+}
+
+/** Return what is in a file, or nothing where it is gone. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
   }
 }
 

@@ -185,8 +185,11 @@ async function installServer({ context, server, output }: Parts): Promise<void> 
   } catch (error) {
     const words = error instanceof Missing ? error.message : String(error);
     output.error(words);
-    const open = await vscode.window.showErrorMessage(words, "Show the Output");
-    if (open !== undefined) {
+    const unnamed = settings.package() === "";
+    const next = await vscode.window.showErrorMessage(words, unnamed ? "Open the Setting" : "Show the Output");
+    if (next !== undefined && unnamed) {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "frostline.package");
+    } else if (next !== undefined) {
       output.show(true);
     }
   }

@@ -64,8 +64,9 @@ export function serverCommand(context: vscode.ExtensionContext): readonly string
   );
   if (file === undefined) {
     throw new Missing(
-      'The Frostline server is not installed. Run "Frostline: Install the Server", or `pip install ' +
-        "'frostline[local]'` where VS Code finds it in PATH.",
+      "The Frostline server is not installed. Run `pip install '.[local]'` in the folder with Frostline's sources, " +
+        "where VS Code finds `frostline` in PATH" +
+        (settings.package() === "" ? "." : ', or "Frostline: Install the Server".'),
     );
   }
   return [file, "lsp"];
@@ -92,6 +93,9 @@ async function python(): Promise<string> {
 /**
  * Install the server into a virtual environment of the extension's own, telling `log` what goes on.
  *
+ * What is installed is what the user named, and nothing by default: a name in a public registry could be
+ * anybody's.
+ *
  * @throws Missing
  */
 export async function install(
@@ -99,10 +103,17 @@ export async function install(
   log: (line: string) => void,
   cancelled: vscode.CancellationToken,
 ): Promise<void> {
+  const named = settings.package().replace(/^~(?=\/)/, homedir());
+  if (named === "") {
+    throw new Missing(
+      "Frostline does not know what to install. Set frostline.package to its wheel or to the folder with its " +
+        "sources, with [local] behind it.",
+    );
+  }
   const folder = ownFolder(context);
   await vscode.workspace.fs.createDirectory(context.globalStorageUri);
   await run(await python(), ["-m", "venv", folder], log, cancelled);
-  const pip = ["-m", "pip", "install", "--disable-pip-version-check", "--upgrade", settings.package()];
+  const pip = ["-m", "pip", "install", "--disable-pip-version-check", "--upgrade", named];
   await run(inFolder(folder, "python"), pip, log, cancelled);
 }
 

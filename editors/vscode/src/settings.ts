@@ -33,7 +33,7 @@ function section(scope?: vscode.TextDocument): vscode.WorkspaceConfiguration {
 export const settings = {
   enabled: (): boolean => section().get("enabled", true),
   command: (): readonly string[] => section().get("command", []),
-  package: (): string => section().get("package", "frostline[local]"),
+  package: (): string => section().get("package", "").trim(),
   languages: (): readonly string[] => section().get("languages", []),
   view: (): View => section().get("view", "auto"),
   codeLens: (): boolean => section().get("codeLens", true),
