@@ -20,13 +20,13 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from frostline.core import partial
-from frostline.core import session as core
+from frostline.core import events, partial, provisional
 from frostline.core.barrier import NO_FINDINGS, Commit, Refusal, Refused, keeps_frozen
+from frostline.core.events import State, Wish
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState
 from frostline.core.regions import Hole, Regions
-from frostline.core.session import Session, State, Wish
+from frostline.core.session import Session, UnexpectedEvent
 from frostline.core.text import Document, Span, TextEdit, apply
 
 TEXT = "alpha = 1\nbeta = old + 2\r\n\f\ngamma = 3  # 😀\n"
@@ -59,27 +59,27 @@ class Typing(RuleBasedStateMachine):
         self.commits = 0
         self.undo: list[str] = []
         self.names = 0
-        self.following: core.Follow | None = None
+        self.following: events.Follow | None = None
 
     # --- carrying out ---------------------------------------------------------------------------
 
-    def feed(self, event: core.Event) -> None:
+    def feed(self, event: events.Event) -> None:
         assert self.session is not None
         before = self.session
         self.session, effects = before.on(event)
         for effect in effects:
             match effect:
-                case core.Ask(regions=regions):
+                case events.Ask(regions=regions):
                     self.gaps = sum(hole.gaps for hole in regions.holes)
                     self.asked += 1
                     assert self.gaps, "the worker is never asked for nothing"
-                case core.Stop():
+                case events.Stop():
                     self.gaps = 0
-                case core.Follow():
+                case events.Follow():
                     self.follow(effect)
-                case core.Show(drafts=drafts):
+                case events.Show(drafts=drafts):
                     assert len(drafts) == len(self.session.regions.holes)
-                case core.Answer(result=Commit() as commit):
+                case events.Answer(result=Commit() as commit):
                     if (
                         before.state is not State.COMMITTING
                         and self.session.state is State.COMMITTING
@@ -89,7 +89,7 @@ class Typing(RuleBasedStateMachine):
         if self.session.state.ended:
             self.gaps = 0
 
-    def follow(self, follow: core.Follow) -> None:
+    def follow(self, follow: events.Follow) -> None:
         """The blocks that follow are stretches of the present text, in order and apart."""
         assert self.session is not None
         assert self.session.state is State.COMMITTED
@@ -115,7 +115,7 @@ class Typing(RuleBasedStateMachine):
         version = self.document.version + 1
         self.document = Document.of(self.document.uri, version, "python", text)
         if self.session is not None:
-            self.feed(core.Edited(self.document, edits))
+            self.feed(events.Edited(self.document, edits))
 
     # --- the user -------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Typing(RuleBasedStateMachine):
         if self.session is not None and not self.session.state.ended:
             if data.draw(SELDOM):
                 return
-            self.feed(core.Replaced())
+            self.feed(events.Replaced())
             assert self.session.state.ended, "a newer request always takes the place of the older"
         ends = [holes[-1].span.end, *data.draw(st.lists(st.integers(0, 60), max_size=2))]
         ends = sorted({min(max(end, ends[0]), len(self.document)) for end in ends})
@@ -145,7 +145,7 @@ class Typing(RuleBasedStateMachine):
         self.following, self.commit = None, None
         regions = Regions.tile(len(self.document), holes)
         self.session = Session(f"s{self.names}", self.document, regions, wish, later=later)
-        self.feed(core.Begun())
+        self.feed(events.Begun())
 
     @precondition(lambda self: self.following)
     @rule()
@@ -200,11 +200,11 @@ class Typing(RuleBasedStateMachine):
         assert self.session is not None
         if self.session.state is State.COMMITTING:
             before = self.commit
-            self.feed(core.Accepted(scope, hole, NO_FINDINGS, key=key))
+            self.feed(events.Accepted(scope, hole, NO_FINDINGS, key=key))
             assert self.commit == before, "asked twice, answered the same"
             return
         self.commit = None
-        self.feed(core.Accepted(scope, hole, NO_FINDINGS, key=key))
+        self.feed(events.Accepted(scope, hole, NO_FINDINGS, key=key))
         if self.session.state is not State.COMMITTING:
             self.commit = None  # an old answer by its key, or a refusal: there is nothing to make
 
@@ -217,23 +217,23 @@ class Typing(RuleBasedStateMachine):
         assert self.commit is not None
         commit, self.commit = self.commit, None
         if commit.version != self.document.version:
-            self.say(core.Applied(done=False))
+            self.say(events.Applied(done=False))
             return
         if answers == "first":
-            self.say(core.Applied())
+            self.say(events.Applied())
         self.commits += 1
         COUNTED["commits"] += 1
         self.undo.append(self.document.text)
         edits = tuple(sorted(commit.edits, key=lambda edit: edit.span, reverse=True))
         self.moved(apply(self.document.text, commit.edits), edits)
         if answers == "last":
-            self.say(core.Applied())
+            self.say(events.Applied())
 
     @precondition(lambda self: self.commit is not None)
     @rule()
     def refuse_the_edit(self) -> None:
         self.commit = None
-        self.say(core.Applied(done=False))
+        self.say(events.Applied(done=False))
 
     @precondition(lambda self: self.session and not self.session.state.ended)
     @rule(data=st.data())
@@ -242,27 +242,27 @@ class Typing(RuleBasedStateMachine):
         event = data.draw(
             st.sampled_from(
                 [
-                    core.PinnedDown(data.draw(st.integers(0, 2)), Span(start, start + 3)),
-                    core.Refined(Wish(seed=1)),
-                    core.WentBack(1),
+                    events.PinnedDown(data.draw(st.integers(0, 2)), Span(start, start + 3)),
+                    events.Refined(Wish(seed=1)),
+                    events.WentBack(1),
                 ]
             )
         )
         self.say(event)
 
     @precondition(lambda self: self.session is not None)
-    @rule(event=st.sampled_from([core.Rejected(), core.Closed()]), not_yet=SELDOM)
-    def leave(self, event: core.Event, not_yet: bool) -> None:
+    @rule(event=st.sampled_from([events.Rejected(), events.Closed()]), not_yet=SELDOM)
+    def leave(self, event: events.Event, not_yet: bool) -> None:
         if not not_yet:
             self.say(event)
 
-    def say(self, event: core.Event) -> None:
+    def say(self, event: events.Event) -> None:
         """Say something that may have no place any more; then nothing may change."""
         before = self.session
         assert before is not None
         try:
             self.feed(event)
-        except core.UnexpectedEvent:
+        except UnexpectedEvent:
             assert self.session is before
 
     # --- the worker -----------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Typing(RuleBasedStateMachine):
     @precondition(lambda self: self.gaps)
     @rule(data=st.data())
     def step(self, data: st.DataObject) -> None:
-        self.feed(core.Stepped(1, 9, self.drafts(data, STATES)))
+        self.feed(events.Stepped(1, 9, self.drafts(data, STATES)))
 
     @precondition(lambda self: self.gaps)
     @rule(data=st.data(), converged=st.booleans(), broken=st.booleans())
@@ -278,18 +278,18 @@ class Typing(RuleBasedStateMachine):
         assert self.session is not None
         drafts = self.drafts(data, st.just(PieceState.STABLE))
         self.gaps = 0
-        holes = core.by_hole(self.session.regions, drafts)
+        holes = provisional.by_hole(self.session.regions, drafts)
         spans = tuple((Span(0, len(one.text)),) if broken else () for one in holes)
-        self.feed(core.Finished(drafts, converged, spans))
+        self.feed(events.Finished(drafts, converged, spans))
 
     @precondition(lambda self: self.gaps)
     @rule(text=st.sampled_from(["new", "two\nlines\n", "😀"]))
     def run_well(self, text: str) -> None:
         gaps = tuple(draft([(text, PieceState.STABLE)]) for _ in range(self.gaps))
-        self.feed(core.Stepped(1, 1, gaps))
+        self.feed(events.Stepped(1, 1, gaps))
         if len(gaps) == self.gaps:  # else the step had it asked again
             self.gaps = 0
-            self.feed(core.Finished(gaps, True, tuple(() for _ in self.session.regions.holes)))
+            self.feed(events.Finished(gaps, True, tuple(() for _ in self.session.regions.holes)))
 
     @precondition(lambda self: self.session and self.session.state is State.READY)
     @rule(scope=st.sampled_from(list(Scope)))
@@ -303,7 +303,7 @@ class Typing(RuleBasedStateMachine):
     def die(self, not_yet: bool) -> None:
         if not_yet:
             return
-        self.feed(core.Failed(Refusal.LOST))
+        self.feed(events.Failed(Refusal.LOST))
         assert self.session is not None
         assert self.session.state is State.REFUSED
 
@@ -317,7 +317,7 @@ class Typing(RuleBasedStateMachine):
     @rule(data=st.data(), answers=st.booleans())
     def a_message_that_is_late(self, data: st.DataObject, answers: bool) -> None:
         """A step or an end of a run that nobody waits for, or a second answer of the editor."""
-        event = core.Applied() if answers else core.Stepped(1, 9, self.drafts(data, STATES))
+        event = events.Applied() if answers else events.Stepped(1, 9, self.drafts(data, STATES))
         if self.gaps or (self.session and self.session.state is State.COMMITTING):
             return  # not late
         self.say(event)
@@ -364,10 +364,10 @@ class Typing(RuleBasedStateMachine):
     def teardown(self) -> None:
         """However it went, a newer request or a closed file ends it."""
         if self.session is not None and not self.session.state.ended:
-            self.feed(core.Closed())
+            self.feed(events.Closed())
             assert self.session.state.ended
-            _, effects = self.session.on(core.Accepted())
-            assert isinstance(effects[0], core.Answer)
+            _, effects = self.session.on(events.Accepted())
+            assert isinstance(effects[0], events.Answer)
             assert isinstance(effects[0].result, Refused)
 
 

@@ -7,13 +7,14 @@ from typing import get_args
 
 import pytest
 
-from frostline.core import session as core
+from frostline.core import events
 from frostline.core.barrier import Commit, Findings, Refusal, Refused
 from frostline.core.diagram import drawn, into
+from frostline.core.events import State, Wish
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState
 from frostline.core.regions import Gap, Hole, Pinned, Regions
-from frostline.core.session import MOVES, Session, State, UnexpectedEvent, Wish
+from frostline.core.session import MAX_REPAIRS, MOVES, RECHECK_STRENGTH, Session, UnexpectedEvent
 from frostline.core.text import Document, Span, TextEdit, apply
 
 TEXT = "total = 0\n"
@@ -27,26 +28,26 @@ def draft(text: str, state: PieceState = PieceState.STABLE) -> Draft:
     return Draft((Piece(text, state, 0.9),) if text else (), True, 0.9)
 
 
-EVENTS: dict[type, core.Event] = {
-    core.Begun: core.Begun(),
-    core.Sent: core.Sent(Span(0, 10)),
-    core.Stepped: core.Stepped(1, 3, (draft("░", PieceState.OPEN),)),
-    core.Finished: core.Finished((draft("price"),), True),
-    core.Failed: core.Failed(Refusal.LOST),
-    core.Edited: core.Edited(NEWER, (TYPED,)),
-    core.Closed: core.Closed(),
-    core.Accepted: core.Accepted(),
-    core.Applied: core.Applied(),
-    core.Rejected: core.Rejected(),
-    core.Replaced: core.Replaced(),
-    core.PinnedDown: core.PinnedDown(0, Span(0, 2)),
-    core.Refined: core.Refined(Wish(seed=1)),
-    core.WentBack: core.WentBack(),
+EVENTS: dict[type, events.Event] = {
+    events.Begun: events.Begun(),
+    events.Sent: events.Sent(Span(0, 10)),
+    events.Stepped: events.Stepped(1, 3, (draft("░", PieceState.OPEN),)),
+    events.Finished: events.Finished((draft("price"),), True),
+    events.Failed: events.Failed(Refusal.LOST),
+    events.Edited: events.Edited(NEWER, (TYPED,)),
+    events.Closed: events.Closed(),
+    events.Accepted: events.Accepted(),
+    events.Applied: events.Applied(),
+    events.Rejected: events.Rejected(),
+    events.Replaced: events.Replaced(),
+    events.PinnedDown: events.PinnedDown(0, Span(0, 2)),
+    events.Refined: events.Refined(Wish(seed=1)),
+    events.WentBack: events.WentBack(),
 }
 
 
 def started(wish: Wish | None = None) -> Session:
-    session, _ = Session("s1", DOCUMENT, REGIONS, wish or Wish()).on(core.Begun())
+    session, _ = Session("s1", DOCUMENT, REGIONS, wish or Wish()).on(events.Begun())
     return session
 
 
@@ -56,18 +57,18 @@ def made(session: Session) -> Session:
     before = session.document
     text = apply(before.text, session.commit.edits)
     after = Document.of(before.uri, before.version + 1, before.language, text)
-    session, _ = session.on(core.Edited(after, session.commit.edits[::-1]))
+    session, _ = session.on(events.Edited(after, session.commit.edits[::-1]))
     return session
 
 
 def in_state(state: State) -> Session:
     paths: dict[State, list[type | None]] = {
         State.DRAFTING: [],
-        State.READY: [core.Finished],
-        State.COMMITTING: [core.Finished, core.Accepted],
-        State.COMMITTED: [core.Finished, core.Accepted, None],
-        State.REFUSED: [core.Failed],
-        State.CANCELLED: [core.Rejected],
+        State.READY: [events.Finished],
+        State.COMMITTING: [events.Finished, events.Accepted],
+        State.COMMITTED: [events.Finished, events.Accepted, None],
+        State.REFUSED: [events.Failed],
+        State.CANCELLED: [events.Rejected],
     }
     session = started()
     for kind in paths[state]:
@@ -77,7 +78,7 @@ def in_state(state: State) -> Session:
 
 
 def test_the_events_here_are_all_there_are() -> None:
-    assert set(EVENTS) == set(get_args(core.Event))
+    assert set(EVENTS) == set(get_args(events.Event))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_every_pair_is_listed_or_raises(state: State, kind: type) -> None:
     if (state, kind) in MOVES:
         after, _ = session.on(EVENTS[kind])
         assert after.state in MOVES[state, kind].to
-        assert after.document is session.document or kind in (core.Edited, core.Applied)
+        assert after.document is session.document or kind in (events.Edited, events.Applied)
     else:
         with pytest.raises(UnexpectedEvent, match=state.value):
             session.on(EVENTS[kind])
@@ -115,74 +116,76 @@ def test_every_state_that_is_no_end_can_be_left() -> None:
             )
 
 
-def effects_of(session: Session, event: core.Event) -> tuple[Session, list[core.Effect]]:
+def effects_of(session: Session, event: events.Event) -> tuple[Session, list[events.Effect]]:
     after, effects = session.on(event)
     return after, list(effects)
 
 
 def test_a_begin_asks_the_worker() -> None:
-    _, effects = Session("s1", DOCUMENT, REGIONS).on(core.Begun())
-    assert effects == (core.Ask(REGIONS, Wish(), 0), core.Tell(State.DRAFTING))
+    _, effects = Session("s1", DOCUMENT, REGIONS).on(events.Begun())
+    assert effects == (events.Ask(REGIONS, Wish(), 0), events.Tell(State.DRAFTING))
 
 
 def test_an_accept_gives_one_commit_and_then_the_same_again() -> None:
     ready = in_state(State.READY)
-    committing, first = effects_of(ready, core.Accepted())
-    _, again = effects_of(committing, core.Accepted())
+    committing, first = effects_of(ready, events.Accepted())
+    _, again = effects_of(committing, events.Accepted())
     assert first == again
     (answer,) = first
-    assert isinstance(answer, core.Answer)
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     assert answer.result.version == 1
     assert [edit.text for edit in answer.result.edits] == ["price"]
 
 
 def test_after_the_commit_an_accept_is_told_that_it_is_done() -> None:
-    _, effects = effects_of(in_state(State.COMMITTED), core.Accepted())
-    assert effects == [core.Answer(Refused(Refusal.APPLIED, Refusal.APPLIED.message))]
+    _, effects = effects_of(in_state(State.COMMITTED), events.Accepted())
+    assert effects == [events.Answer(Refused(Refusal.APPLIED, Refusal.APPLIED.message))]
 
 
 def test_the_editors_own_report_of_the_edit_is_the_commit() -> None:
     committing = in_state(State.COMMITTING)
     after = Document.of("file:///a.py", 2, "python", "total = price\n")
-    session, effects = effects_of(committing, core.Edited(after, (TextEdit(Span(8, 9), "price"),)))
+    session, effects = effects_of(
+        committing, events.Edited(after, (TextEdit(Span(8, 9), "price"),))
+    )
     assert session.state is State.COMMITTED
-    assert effects == [core.Tell(State.COMMITTED)]
+    assert effects == [events.Tell(State.COMMITTED)]
 
 
 def test_another_text_while_the_edit_is_on_its_way_is_stale() -> None:
-    session, effects = effects_of(in_state(State.COMMITTING), core.Edited(NEWER, (TYPED,)))
+    session, effects = effects_of(in_state(State.COMMITTING), events.Edited(NEWER, (TYPED,)))
     assert session.refusal is Refusal.STALE
-    assert effects == [core.Tell(State.REFUSED, Refusal.STALE)]
+    assert effects == [events.Tell(State.REFUSED, Refusal.STALE)]
 
 
-def edited(session: Session, edit: TextEdit) -> tuple[Session, list[core.Effect]]:
+def edited(session: Session, edit: TextEdit) -> tuple[Session, list[events.Effect]]:
     before = session.document
     after = Document.of(before.uri, before.version + 1, before.language, apply(before.text, [edit]))
-    return effects_of(session, core.Edited(after, (edit,)))
+    return effects_of(session, events.Edited(after, (edit,)))
 
 
 TWO = "a = 1\n\n\n\ntotal = 0\n\n\n\nb = 2\n"
 
 
-def two_lines(*events: core.Event) -> Session:
+def two_lines(*after: events.Event) -> Session:
     """Return a session on the 0 of `TWO`, after some events."""
     document = Document.of("file:///a.py", 1, "python", TWO)
     at = TWO.index("0")
     session = Session("s1", document, Regions.tile(len(TWO), [Hole(Span(at, at + 1))]))
-    for event in (core.Begun(), *events):
+    for event in (events.Begun(), *after):
         session, _ = session.on(event)
     return session
 
 
 def test_an_edit_elsewhere_moves_the_hole_and_the_draft_stays() -> None:
-    ready = two_lines(EVENTS[core.Finished])
+    ready = two_lines(EVENTS[events.Finished])
     session, effects = edited(ready, TextEdit(Span(0, 1), "longer"))
-    assert effects == [core.Show(0, 0, ready.drafts)]
+    assert effects == [events.Show(0, 0, ready.drafts)]
     assert session.state is State.READY
     assert session.regions.holes[0].span == Span(TWO.index("0") + 5, TWO.index("0") + 6)
-    _, (answer,) = effects_of(session, core.Accepted())
-    assert isinstance(answer, core.Answer)
+    _, (answer,) = effects_of(session, events.Accepted())
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     assert answer.result.version == 2
     after = apply(session.document.text, answer.result.edits)
@@ -190,23 +193,23 @@ def test_an_edit_elsewhere_moves_the_hole_and_the_draft_stays() -> None:
 
 
 def test_an_edit_that_the_model_saw_has_a_finished_draft_looked_at_again() -> None:
-    ready = two_lines(core.Sent(Span(0, len(TWO))), EVENTS[core.Finished])
+    ready = two_lines(events.Sent(Span(0, len(TWO))), EVENTS[events.Finished])
     session, effects = edited(ready, TextEdit(Span(0, 1), "longer"))
     (ask, *_) = effects
-    assert isinstance(ask, core.Ask)
+    assert isinstance(ask, events.Ask)
     assert ask.calm
-    assert ask.wish.strength == core.RECHECK_STRENGTH
+    assert ask.wish.strength == RECHECK_STRENGTH
     assert ask.regions.holes[0].parts == (Gap(old="price"),)
     assert session.wish.strength == 1.0
     assert [draft.text for draft in session.drafts] == ["price"]
 
 
 def test_an_edit_that_the_model_saw_waits_for_the_end_of_the_run() -> None:
-    drafting = two_lines(core.Sent(Span(0, len(TWO))))
+    drafting = two_lines(events.Sent(Span(0, len(TWO))))
     session, effects = edited(drafting, TextEdit(Span(0, 1), "longer"))
     assert (effects, session.changed) == ([], True)
-    session, (ask, *_) = effects_of(session, EVENTS[core.Finished])
-    assert isinstance(ask, core.Ask)
+    session, (ask, *_) = effects_of(session, EVENTS[events.Finished])
+    assert isinstance(ask, events.Ask)
     assert ask.regions.holes[0].parts == (Gap(old="price"),)
 
 
@@ -214,12 +217,12 @@ def test_text_typed_inside_a_hole_is_frozen_and_splits_it() -> None:
     text = "total = old_text\n"
     document = Document.of("file:///a.py", 1, "python", text)
     session = Session("s1", document, Regions.tile(len(text), [Hole(Span(8, 16))]))
-    session, _ = session.on(core.Begun())
+    session, _ = session.on(events.Begun())
     session, effects = edited(session, TextEdit(Span(12, 12), "NEW"))
     assert [session.document.slice(hole.span) for hole in session.regions.holes] == ["old_", "text"]
-    assert isinstance(effects[0], core.Ask)
-    _, (answer,) = effects_of(session, core.Accepted())
-    assert answer == core.Answer(Refused(Refusal.STALE, Refusal.STALE.message))
+    assert isinstance(effects[0], events.Ask)
+    _, (answer,) = effects_of(session, events.Accepted())
+    assert answer == events.Answer(Refused(Refusal.STALE, Refusal.STALE.message))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +233,7 @@ def test_deleting_into_a_hole_shrinks_it(deleted: Span, left: list[str]) -> None
     text = "total = old_text\n"
     document = Document.of("file:///a.py", 1, "python", text)
     session = Session("s1", document, Regions.tile(len(text), [Hole(Span(8, 16))]))
-    session, _ = session.on(core.Begun())
+    session, _ = session.on(events.Begun())
     session, _ = edited(session, TextEdit(deleted, ""))
     assert [session.document.slice(hole.span) for hole in session.regions.holes] == left
 
@@ -238,15 +241,15 @@ def test_deleting_into_a_hole_shrinks_it(deleted: Span, left: list[str]) -> None
 def test_deleting_a_whole_hole_ends_the_session() -> None:
     session, effects = edited(started(), TextEdit(Span(6, 10), ""))
     assert session.refusal is Refusal.GONE
-    assert effects == [core.Stop(), core.Tell(State.REFUSED, Refusal.GONE)]
+    assert effects == [events.Stop(), events.Tell(State.REFUSED, Refusal.GONE)]
 
 
 def test_typing_what_the_draft_says_takes_it_from_the_draft() -> None:
     session, effects = edited(in_state(State.READY), TextEdit(Span(8, 8), "pr"))
-    assert (effects, session.state) == ([core.Show(0, 0, session.drafts)], State.READY)
+    assert (effects, session.state) == ([events.Show(0, 0, session.drafts)], State.READY)
     assert session.drafts[0].text == "ice"
-    _, (answer,) = effects_of(session, core.Accepted())
-    assert isinstance(answer, core.Answer)
+    _, (answer,) = effects_of(session, events.Accepted())
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     assert apply(session.document.text, answer.result.edits) == "total = price\n"
 
@@ -262,10 +265,10 @@ def test_typing_what_the_draft_says_takes_it_from_the_draft() -> None:
     ],
 )
 def test_a_draft_is_accepted_in_parts(scope: Scope, first: str, left: str | None) -> None:
-    done = core.Finished((draft("one + two\nthree"),), True)
+    done = events.Finished((draft("one + two\nthree"),), True)
     session, _ = effects_of(started(), done)
-    session, (answer,) = effects_of(session, core.Accepted(scope))
-    assert isinstance(answer, core.Answer)
+    session, (answer,) = effects_of(session, events.Accepted(scope))
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     edit = answer.result.edits[0]
     session = made(session)
@@ -277,8 +280,8 @@ def test_a_draft_is_accepted_in_parts(scope: Scope, first: str, left: str | None
     assert session.state is State.READY
     assert [one.text for one in session.drafts] == [left]
     assert edit.text + left == "one + two\nthree"
-    session, (answer,) = effects_of(session, core.Accepted())
-    assert isinstance(answer, core.Answer)
+    session, (answer,) = effects_of(session, events.Accepted())
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     whole = apply(session.document.text, answer.result.edits)
     assert whole == "total = one + two\nthree\n"
@@ -292,41 +295,41 @@ def test_what_is_stable_is_accepted_while_the_rest_goes_on() -> None:
             Piece("░", PieceState.OPEN),
         )
     )
-    session, _ = effects_of(started(), core.Stepped(1, 3, (shown,)))
-    session, (answer,) = effects_of(session, core.Accepted(Scope.STABLE))
-    assert isinstance(answer, core.Answer)
+    session, _ = effects_of(started(), events.Stepped(1, 3, (shown,)))
+    session, (answer,) = effects_of(session, events.Accepted(Scope.STABLE))
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     assert [edit.text for edit in answer.result.edits] == ["one"]
     # A step that comes while the edit is on its way is kept, and shown with the next.
-    session, effects = effects_of(session, core.Stepped(2, 3, (draft("one + t"),)))
+    session, effects = effects_of(session, events.Stepped(2, 3, (draft("one + t"),)))
     assert effects == []
     session = made(session)
     assert session.state is State.DRAFTING
-    session, _ = effects_of(session, core.Finished((draft("one + two"),), True))
+    session, _ = effects_of(session, events.Finished((draft("one + two"),), True))
     assert session.state is State.READY
     assert session.drafts[0].text == " + two"
-    _, (answer,) = effects_of(session, core.Accepted())
-    assert isinstance(answer, core.Answer)
+    _, (answer,) = effects_of(session, events.Accepted())
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     assert apply(session.document.text, answer.result.edits) == "total = one + two\n"
 
 
 def test_a_key_gives_the_same_answer_for_ever() -> None:
-    session, first = effects_of(in_state(State.READY), core.Accepted(key="k1"))
+    session, first = effects_of(in_state(State.READY), events.Accepted(key="k1"))
     session = made(session)
     assert session.state is State.COMMITTED
-    _, again = effects_of(session, core.Accepted(key="k1"))
+    _, again = effects_of(session, events.Accepted(key="k1"))
     assert first == again
-    _, other = effects_of(session, core.Accepted(key="k2"))
-    assert other == [core.Answer(Refused(Refusal.APPLIED, Refusal.APPLIED.message))]
+    _, other = effects_of(session, events.Accepted(key="k2"))
+    assert other == [events.Answer(Refused(Refusal.APPLIED, Refusal.APPLIED.message))]
 
 
 def test_an_earlier_draft_moves_along() -> None:
-    session = two_lines(EVENTS[core.Finished], core.Refined(Wish(seed=1)))
+    session = two_lines(EVENTS[events.Finished], events.Refined(Wish(seed=1)))
     session, _ = edited(session, TextEdit(Span(0, 1), "longer"))
-    session, _ = effects_of(session, core.WentBack())
-    _, (answer,) = effects_of(session, core.Accepted())
-    assert isinstance(answer, core.Answer)
+    session, _ = effects_of(session, events.WentBack())
+    _, (answer,) = effects_of(session, events.Accepted())
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
     after = apply(session.document.text, answer.result.edits)
     assert after == "longer" + TWO[1:].replace("0", "price")
@@ -334,55 +337,55 @@ def test_an_earlier_draft_moves_along() -> None:
 
 def test_an_earlier_draft_comes_back() -> None:
     ready = in_state(State.READY)
-    session, _ = effects_of(ready, core.Refined(Wish(seed=1)))
-    session, _ = effects_of(session, core.Finished((draft("cost"),), True))
-    session, effects = effects_of(session, core.WentBack())
+    session, _ = effects_of(ready, events.Refined(Wish(seed=1)))
+    session, _ = effects_of(session, events.Finished((draft("cost"),), True))
+    session, effects = effects_of(session, events.WentBack())
     assert session.drafts == ready.drafts
-    assert effects == [core.Show(0, 0, ready.drafts), core.Tell(State.READY)]
-    _, effects = effects_of(session, core.WentBack())
-    assert effects == [core.Tell(State.READY, Refusal.UNKNOWN)]
+    assert effects == [events.Show(0, 0, ready.drafts), events.Tell(State.READY)]
+    _, effects = effects_of(session, events.WentBack())
+    assert effects == [events.Tell(State.READY, Refusal.UNKNOWN)]
 
 
 def test_a_draft_that_breaks_the_syntax_is_asked_for_again_three_times() -> None:
     session = started()
-    broken = core.Finished((draft("price )"),), True, ((Span(6, 7),),))
+    broken = events.Finished((draft("price )"),), True, ((Span(6, 7),),))
     opened = []
-    for _ in range(core.MAX_REPAIRS):
+    for _ in range(MAX_REPAIRS):
         session, effects = effects_of(session, broken)
         assert session.state is State.DRAFTING
         ask = effects[0]
-        assert isinstance(ask, core.Ask)
+        assert isinstance(ask, events.Ask)
         opened.append(ask.regions.holes[0].parts)
         gaps = sum(isinstance(part, Gap) for part in ask.regions.holes[0].parts)
-        broken = core.Finished((draft("price )"),) * gaps, True, ((Span(6, 7),),))
+        broken = events.Finished((draft("price )"),) * gaps, True, ((Span(6, 7),),))
     assert opened[0] == (Pinned("price "), Gap(old=")"))
     assert opened[-1][-1] == Gap(old=opened[-1][-1].old)  # the last try opens the whole hole
     session, effects = effects_of(session, broken)
     assert session.state is State.READY
-    assert effects == [core.Show(0, 0, session.drafts), core.Tell(State.READY, Refusal.UNSOUND)]
+    assert effects == [events.Show(0, 0, session.drafts), events.Tell(State.READY, Refusal.UNSOUND)]
     findings = Findings(breaks_syntax=True)
-    _, refused = effects_of(session, core.Accepted(findings=findings))
-    assert refused == [core.Answer(Refused(Refusal.UNSOUND, Refusal.UNSOUND.message))]
-    _, (answer,) = effects_of(session, core.Accepted(findings=findings, anyway=True))
-    assert isinstance(answer, core.Answer)
+    _, refused = effects_of(session, events.Accepted(findings=findings))
+    assert refused == [events.Answer(Refused(Refusal.UNSOUND, Refusal.UNSOUND.message))]
+    _, (answer,) = effects_of(session, events.Accepted(findings=findings, anyway=True))
+    assert isinstance(answer, events.Answer)
     assert isinstance(answer.result, Commit)
 
 
 def test_a_pin_freezes_its_span_and_opens_the_rest() -> None:
-    session, effects = effects_of(in_state(State.READY), core.PinnedDown(0, Span(0, 3)))
+    session, effects = effects_of(in_state(State.READY), events.PinnedDown(0, Span(0, 3)))
     assert session.state is State.DRAFTING
     assert session.regions.holes[0].parts == (Pinned("pri"), Gap(old="ce"))
     ask = effects[0]
-    assert isinstance(ask, core.Ask)
+    assert isinstance(ask, events.Ask)
     assert ask.attempt == 1
-    session, _ = effects_of(session, core.Finished((draft("or"),), True))
+    session, _ = effects_of(session, events.Finished((draft("or"),), True))
     assert session.drafts[0].text == "prior"
 
 
 def test_a_refine_keeps_the_pins() -> None:
-    pinned, _ = effects_of(in_state(State.READY), core.PinnedDown(0, Span(0, 3)))
-    done, _ = effects_of(pinned, core.Finished((draft("or"),), True))
-    again, _ = effects_of(done, core.Refined(Wish(seed=7)))
+    pinned, _ = effects_of(in_state(State.READY), events.PinnedDown(0, Span(0, 3)))
+    done, _ = effects_of(pinned, events.Finished((draft("or"),), True))
+    again, _ = effects_of(done, events.Refined(Wish(seed=7)))
     assert again.regions.holes[0].parts == (Pinned("pri"), Gap(old="or"))
     assert again.wish.seed == 7
 

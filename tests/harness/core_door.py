@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frostline.context import syntax
-from frostline.core import partial
-from frostline.core import session as core
+from frostline.core import events, partial, provisional
 from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refused
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState, edits_for, errors_by_hole
@@ -38,39 +37,39 @@ class CoreDoor:
         self.held = False
         self.texts: list[str] = []
         self.undone: list[str] = []
-        self.feed(core.Begun())
+        self.feed(events.Begun())
 
-    def feed(self, event: core.Event) -> None:
+    def feed(self, event: events.Event) -> None:
         self.session, effects = self.session.on(event)
         for effect in effects:
-            if isinstance(effect, core.Answer):
+            if isinstance(effect, events.Answer):
                 self.answer = effect.result
-            elif isinstance(effect, core.Ask):
+            elif isinstance(effect, events.Ask):
                 self.play(effect)
 
-    def play(self, ask: core.Ask) -> None:
+    def play(self, ask: events.Ask) -> None:
         """Play the next run. A repair opens only part of a hole: it gets what is between the pins."""
         if self.held:
             return
         # The model sees all of a page, and says the last run again when it is asked once more.
-        self.feed(core.Sent(Span(0, len(self.session.document))))
+        self.feed(events.Sent(Span(0, len(self.session.document))))
         self.last = next(self.runs, self.last)
         steps = self.last
         count = sum(isinstance(part, Gap) for hole in ask.regions.holes for part in hole.parts)
         steps = tuple(step * count if len(step) == 1 else step for step in steps)
         for number, step in enumerate(steps, 1):
             drafts = tuple(_draft(text, PieceState.DRAFT) for text in step)
-            self.feed(core.Stepped(number, len(steps), drafts))
+            self.feed(events.Stepped(number, len(steps), drafts))
             if "accept early" in self.case.do:
                 return
         final = steps[-1] if steps else ("",) * count
         gaps = tuple(_draft(text, PieceState.STABLE) for text in final)
-        drafts = core.by_hole(self.session.regions, gaps)
+        drafts = provisional.by_hole(self.session.regions, gaps)
         document = self.session.document
         edits = edits_for(document, self.session.regions, drafts)
         errors = syntax.breaks(document.text, edits, document.language)
         broken = errors_by_hole(document, self.session.regions, drafts, errors)
-        self.feed(core.Finished(gaps, True, broken))
+        self.feed(events.Finished(gaps, True, broken))
 
     def do(self, line: str) -> None:
         verb, _, rest = line.partition(" ")
@@ -85,18 +84,18 @@ class CoreDoor:
         elif verb in ("undo", "redo"):
             self.back(verb)
         elif verb == "reject":
-            self.feed(core.Rejected())
+            self.feed(events.Rejected())
         elif verb in ("close", "rename"):
             # A client closes the old name and opens the new one; of the new one nothing is known.
             self.document = None
-            self.feed(core.Closed())
+            self.feed(events.Closed())
         elif verb == "pin":
             start, end = map(int, rest.split("-"))
-            self.feed(core.PinnedDown(0, Span(start, end)))
+            self.feed(events.PinnedDown(0, Span(start, end)))
         elif verb == "back":
-            self.feed(core.WentBack())
+            self.feed(events.WentBack())
         elif verb == "retry":
-            self.feed(core.Refined(replace(self.session.wish, seed=1)))
+            self.feed(events.Refined(replace(self.session.wish, seed=1)))
         elif verb == "hold":
             self.held = True
         else:
@@ -111,7 +110,7 @@ class CoreDoor:
         change = [Change((ends[0], ends[-1]), text)]
         edits = self.document.edits_of(change, Encoding.UTF32)
         self.document = self.document.changed(self.document.version + 1, change, Encoding.UTF32)
-        self.feed(core.Edited(self.document, edits))
+        self.feed(events.Edited(self.document, edits))
 
     def back(self, verb: str) -> None:
         """Undo, or undo that; an editor reports either as an edit."""
@@ -122,7 +121,7 @@ class CoreDoor:
         there.append(self.document.text)
         edit = difference(self.document.text, here.pop())
         self.document = self.document.replaced(self.document.version + 1, [edit])
-        self.feed(core.Edited(self.document, (edit,)))
+        self.feed(events.Edited(self.document, (edit,)))
 
     def edits(self, rest: str) -> list[TextEdit]:
         document = self.document
@@ -137,13 +136,13 @@ class CoreDoor:
         assert self.document is not None
         self.texts.append(self.document.text)
         self.document = self.document.replaced(self.document.version + 1, edits)
-        self.feed(core.Edited(self.document, _one_after_the_other(edits)))
+        self.feed(events.Edited(self.document, _one_after_the_other(edits)))
 
     def accept(self, how: str) -> None:
         words = [word for word in how.split() if word != "early"]
         scope = Scope(words[0]) if words and words[0] != "anyway" else Scope.ALL
         self.answer = None
-        self.feed(core.Accepted(scope, findings=self.find(scope), anyway="anyway" in words))
+        self.feed(events.Accepted(scope, findings=self.find(scope), anyway="anyway" in words))
         if isinstance(self.answer, Commit):
             assert self.document is not None
             assert self.answer.version == self.document.version

@@ -18,12 +18,12 @@ from hypothesis import settings as hypothesis_settings
 from frostline.config import Settings
 from frostline.context import holes, syntax
 from frostline.context.exclude import Exclusions
-from frostline.core import provisional
-from frostline.core import session as core
+from frostline.core import events, provisional
 from frostline.core.barrier import Refusal
+from frostline.core.events import State, Wish
 from frostline.core.partial import Scope
 from frostline.core.regions import Regions
-from frostline.core.session import Session, State, Wish
+from frostline.core.session import Session
 from frostline.core.text import Document, Span, apply
 from frostline.lsp import convert, findings, request
 from frostline.models import registry
@@ -81,8 +81,8 @@ def opened(marked: str) -> tuple[Document, Span]:
 
 def drafted(engine: Engine, session: Session) -> Session:
     """Have a session's runs done one after another, as the server does, until it rests."""
-    session, effects = session.on(core.Begun())
-    while asks := [one for one in effects if isinstance(one, core.Ask)]:
+    session, effects = session.on(events.Begun())
+    while asks := [one for one in effects if isinstance(one, events.Ask)]:
         ask = asks[-1]
         asked, window = request.infill(
             f"run{ask.attempt}",
@@ -94,15 +94,15 @@ def drafted(engine: Engine, session: Session) -> Session:
             again=ask.again,
             max_context=256,
         )
-        session, _ = session.on(core.Sent(window))
+        session, _ = session.on(events.Sent(window))
         *_, done = engine.alone(asked)
         assert isinstance(done, wire.Done)
         gaps = tuple(convert.final_in(gap) for gap in done.gaps)
-        drafts = core.by_hole(session.regions, gaps)
+        drafts = provisional.by_hole(session.regions, gaps)
         edits = provisional.edits_for(session.document, session.regions, drafts)
         errors = syntax.breaks(session.document.text, edits, "python")
         broken = provisional.errors_by_hole(session.document, session.regions, drafts, errors)
-        session, effects = session.on(core.Finished(gaps, done.outcome == "converged", broken))
+        session, effects = session.on(events.Finished(gaps, done.outcome == "converged", broken))
     return session
 
 
@@ -133,8 +133,8 @@ def test_nothing_leaves_its_hole_and_what_parsed_still_parses(kind: str, engine:
             assert hole.span.start <= edit.span.start <= edit.span.end <= hole.span.end
             assert hole.multiline or not set(edit.text) & set("\r\n"), edit.text
         found = findings.find(document, edits, Settings(), Exclusions(), whole=True, verified=True)
-        session, effects = session.on(core.Accepted(Scope.ALL, findings=found))
-        (answer,) = [one.result for one in effects if isinstance(one, core.Answer)]
+        session, effects = session.on(events.Accepted(Scope.ALL, findings=found))
+        (answer,) = [one.result for one in effects if isinstance(one, events.Answer)]
         if session.state is not State.COMMITTING:
             # What breaks the syntax after all repairs is offered, and goes in on request only.
             assert session.unsound, answer

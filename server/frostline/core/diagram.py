@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from frostline.core.session import MOVES, State
+from frostline.core.events import State
+from frostline.core.session import MOVES
 
 START, END = "<!-- states -->\n", "<!-- /states -->"
 

@@ -174,6 +174,17 @@ def composed(hole: Hole, gaps: Sequence[Draft]) -> Draft:
     return Draft(merged(pieces), complete, confidence)
 
 
+def by_hole(regions: Regions, gaps: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    """Return one draft for each hole, from one for each gap."""
+    drafts, used = [], 0
+    for hole in regions.holes:
+        drafts.append(composed(hole, gaps[used : used + hole.gaps]))
+        used += hole.gaps
+    if used != len(gaps):
+        raise ValueError(f"{len(gaps)} drafts for {used} gaps")
+    return tuple(drafts)
+
+
 def pinned(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
     """Return the hole with those spans of its draft frozen, earlier pins kept, the rest open again.
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from lsprotocol import types
 
-from frostline.core import barrier, provisional, session
+from frostline.core import barrier, events, provisional, session
 from frostline.core.text import Change, Document, Encoding, Position, Span, TextEdit
 from frostline.lsp import extension as ext
 from frostline.wire import messages as wire
@@ -111,10 +111,10 @@ def final_in(gap: wire.GapText) -> provisional.Draft:
     return provisional.Draft((piece,) if gap.text else (), gap.complete, gap.confidence)
 
 
-def wish_in(begin: ext.Begin) -> session.Wish:
+def wish_in(begin: ext.Begin) -> events.Wish:
     """Return the wish of a begin."""
-    return session.Wish(
-        intent=session.Intent(begin.intent),
+    return events.Wish(
+        intent=events.Intent(begin.intent),
         instruction=begin.instruction,
         strength=min(max(begin.strength, 0.0), 1.0),
         length=begin.length,

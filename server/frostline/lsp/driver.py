@@ -19,14 +19,14 @@ from frostline.config import Settings
 from frostline.context import holes as find
 from frostline.context import syntax
 from frostline.context.exclude import Exclusions
-from frostline.core import partial, provisional
-from frostline.core import session as core
+from frostline.core import events, partial, provisional
 from frostline.core.barrier import NO_FINDINGS, Commit, Findings, Refusal, Refused
+from frostline.core.events import Wish
 from frostline.core.meter import Meter
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft
 from frostline.core.regions import Hole, Regions
-from frostline.core.session import Session, Wish
+from frostline.core.session import Session
 from frostline.core.text import Document, Span, TextEdit
 from frostline.errors import FrostlineError, WorkerLost
 from frostline.lsp import checks, convert, findings, request
@@ -49,13 +49,13 @@ _REMEMBERED = 64
 class Editor(Protocol):
     """What the driver tells the editor."""
 
-    def provisional(self, session: Session, show: core.Show) -> None:
+    def provisional(self, session: Session, show: events.Show) -> None:
         """Draw a draft."""
 
     def state(
         self,
         session: Session,
-        tell: core.Tell,
+        tell: events.Tell,
         metrics: dict[str, Any] | None,
         following: Session | None,
     ) -> None:
@@ -152,7 +152,7 @@ class Driver:
         live = self._new(document, holes, wish, later, shown, budget_s)
         for other in self._of(document.uri):
             if other.shown == shown:
-                self.feed(other, core.Replaced())
+                self.feed(other, events.Replaced())
         self._start(live)
         return live
 
@@ -171,9 +171,9 @@ class Driver:
 
     def _start(self, live: Live) -> None:
         self._live[live.session.id] = live
-        self.feed(live, core.Begun())
+        self.feed(live, events.Begun())
 
-    def _next(self, live: Live, follow: core.Follow) -> Live | None:
+    def _next(self, live: Live, follow: events.Follow) -> Live | None:
         """Return the session of the next block, not started; None where the file is barred by now."""
         document = live.session.document
         if self.barred(document) is not None:
@@ -192,7 +192,7 @@ class Driver:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await live.ready.wait()
-            if live.session.state is not core.State.READY:
+            if live.session.state is not events.State.READY:
                 return refused(live.session.refusal or Refusal.REPLACED)
             confidence = min((draft.confidence for draft in live.session.drafts), default=0.0)
             result = await self.accept(live.session.id)
@@ -220,8 +220,8 @@ class Driver:
         if name not in self._live:
             return self._late(name, key)
         live.answer = None
-        self.feed(live, core.Accepted(scope, hole, found, by_request, anyway, key))
-        if live.shown and by_request and live.session.state is core.State.COMMITTING:
+        self.feed(live, events.Accepted(scope, hole, found, by_request, anyway, key))
+        if live.shown and by_request and live.session.state is events.State.COMMITTING:
             # The edit is the client's to make. One that never does must not hold the session open.
             self._beside(self._made(live, PATIENCE_S))
         return live.answer or refused(Refusal.UNKNOWN)
@@ -244,7 +244,7 @@ class Driver:
         while True:
             session = live.session
             part = None
-            if session.drafts and session.state is not core.State.COMMITTING:
+            if session.drafts and session.state is not events.State.COMMITTING:
                 part = partial.part(
                     session.document,
                     session.regions,
@@ -278,7 +278,7 @@ class Driver:
             if live.session is session:
                 return found
 
-    def happened(self, name: str, event: core.Event) -> Session | None:
+    def happened(self, name: str, event: events.Event) -> Session | None:
         """Feed what the user or the editor did; return the session, or None if there is none."""
         live = self._live.get(name)
         if live is None:
@@ -299,16 +299,16 @@ class Driver:
         """Tell every session of the document; an answer that is only waited for is for one text."""
         for live in self._of(document.uri):
             if live.shown:
-                self.feed(live, core.Edited(document, tuple(edits)))
-            elif live.session.state is core.State.DRAFTING:
-                self.feed(live, core.Failed(Refusal.STALE))
+                self.feed(live, events.Edited(document, tuple(edits)))
+            elif live.session.state is events.State.DRAFTING:
+                self.feed(live, events.Failed(Refusal.STALE))
             else:
-                self.feed(live, core.Closed())
+                self.feed(live, events.Closed())
 
     def document_closed(self, uri: str) -> None:
         """Tell every session of the document."""
         for live in self._of(uri):
-            self.feed(live, core.Closed())
+            self.feed(live, events.Closed())
 
     async def close(self) -> None:
         """End all sessions."""
@@ -319,37 +319,37 @@ class Driver:
 
     # --- events in, effects out -----------------------------------------------------------------
 
-    def feed(self, live: Live, event: core.Event) -> None:
+    def feed(self, live: Live, event: events.Event) -> None:
         """Give the session an event and carry out what it causes."""
         live.session, effects = live.session.on(event)
-        if live.session.state is core.State.COMMITTING:
+        if live.session.state is events.State.COMMITTING:
             live.at_rest.clear()
         else:
             live.at_rest.set()
         for effect in effects:
             self._carry_out(live, effect)
 
-    def _carry_out(self, live: Live, effect: core.Effect) -> None:
+    def _carry_out(self, live: Live, effect: events.Effect) -> None:
         match effect:
-            case core.Ask():
+            case events.Ask():
                 self._stop(live)
                 live.ready.clear()
                 live.over.clear()
                 live.run = asyncio.create_task(self._run(live, effect))
-            case core.Stop():
+            case events.Stop():
                 self._stop(live)
-            case core.Show():
+            case events.Show():
                 live.meter.saw(time.monotonic(), effect.drafts)
                 if live.shown:
                     self._editor.provisional(live.session, effect)
-            case core.Tell():
+            case events.Tell():
                 self._tell(live, effect)
-            case core.Answer(result=result):
+            case events.Answer(result=result):
                 live.answer = result
-            case core.Follow():
+            case events.Follow():
                 live.following = self._next(live, effect)
 
-    def _tell(self, live: Live, tell: core.Tell) -> None:
+    def _tell(self, live: Live, tell: events.Tell) -> None:
         live.message = tell.message
         settled = live.session.settled
         if live.shown:
@@ -359,16 +359,20 @@ class Driver:
         if live.session.state.ended:
             # A part that was committed is told as such, and the session goes on.
             self._retire(live)
-        if tell.state is not core.State.DRAFTING:
+        if tell.state is not events.State.DRAFTING:
             live.ready.set()
-        if tell.state is core.State.READY and tell.refusal is None and live.session.wish.converged:
+        if (
+            tell.state is events.State.READY
+            and tell.refusal is None
+            and live.session.wish.converged
+        ):
             self._beside(self._commit_by_itself(live))
-        elif tell.state is core.State.READY or live.session.state.ended:
+        elif tell.state is events.State.READY or live.session.state.ended:
             live.over.set()
         if live.following is not None:
             self._start(live.following)
 
-    async def _run(self, live: Live, ask: core.Ask) -> None:
+    async def _run(self, live: Live, ask: events.Ask) -> None:
         """Have the worker denoise, and feed what it says."""
         session = live.session
         try:
@@ -390,7 +394,7 @@ class Driver:
                 max_context=worker.status.max_context,
             )
             if live.session.document is document:
-                self.feed(live, core.Sent(window))
+                self.feed(live, events.Sent(window))
             began = time.monotonic()
             last: wire.Step | None = None
             async with aclosing(worker.infill(infill)) as steps:  # type: ignore[type-var]
@@ -402,7 +406,7 @@ class Driver:
                         return
                     last = message
                     gaps = tuple(convert.draft_in(gap) for gap in message.gaps)
-                    self.feed(live, core.Stepped(message.step, message.steps, gaps))
+                    self.feed(live, events.Stepped(message.step, message.steps, gaps))
                     if live.budget_s is not None and time.monotonic() - began > live.budget_s:
                         break
             await self._finish(live, _cut_short(run, last))
@@ -416,20 +420,20 @@ class Driver:
 
     def _fail(self, live: Live, refusal: Refusal, message: str = "") -> None:
         if live.run is asyncio.current_task():
-            self.feed(live, core.Failed(refusal, message))
+            self.feed(live, events.Failed(refusal, message))
 
     async def _finish(self, live: Live, done: wire.Done) -> None:
         live.figures.append(done.figures)
         if done.outcome == "cancelled":
             # Somebody else's doing: the worker was told to stop, or is going away.
-            self.feed(live, core.Failed(Refusal.LOST))
+            self.feed(live, events.Failed(Refusal.LOST))
             return
         gaps = tuple(convert.final_in(gap) for gap in done.gaps)
-        drafts = core.by_hole(live.session.regions, gaps)
+        drafts = provisional.by_hole(live.session.regions, gaps)
         # A parse of a large file takes a while, and other requests should not.
         broken = await asyncio.to_thread(_broken, live.session, drafts)
         if live.run is asyncio.current_task():
-            self.feed(live, core.Finished(gaps, done.outcome == "converged", broken))
+            self.feed(live, events.Finished(gaps, done.outcome == "converged", broken))
 
     async def _commit_by_itself(self, live: Live) -> None:
         """Commit a draft that was to go in by itself; ask the user first where it is risky."""
@@ -450,8 +454,8 @@ class Driver:
     async def _make(self, live: Live, commit: Commit) -> None:
         """Have the editor make the edit of a commit, and wait until it is made or is not."""
         done = await self._editor.apply(live.session.document, commit.edits)
-        if live.session.state is core.State.COMMITTING:
-            self.feed(live, core.Applied(done))
+        if live.session.state is events.State.COMMITTING:
+            self.feed(live, events.Applied(done))
         await self._made(live, REPORT_S)
 
     async def _made(self, live: Live, patience_s: float) -> None:
@@ -461,8 +465,8 @@ class Driver:
             async with asyncio.timeout(patience_s):
                 await live.at_rest.wait()
         except TimeoutError:
-            if live.session.state is core.State.COMMITTING and live.session.commit is commit:
-                self.feed(live, core.Applied(done=False))
+            if live.session.state is events.State.COMMITTING and live.session.commit is commit:
+                self.feed(live, events.Applied(done=False))
 
     # --- book-keeping ---------------------------------------------------------------------------
 
@@ -518,8 +522,8 @@ class Driver:
         session = self._ended.get(name)
         if session is None:
             return refused(Refusal.UNKNOWN)
-        _, effects = session.on(core.Accepted(key=key))
-        return next(one.result for one in effects if isinstance(one, core.Answer))
+        _, effects = session.on(events.Accepted(key=key))
+        return next(one.result for one in effects if isinstance(one, events.Answer))
 
 
 def refused(refusal: Refusal, message: str = "") -> Refused:

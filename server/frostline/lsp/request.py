@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from frostline.config import Settings
 from frostline.context import inside, skeleton
+from frostline.core.events import Wish
 from frostline.core.regions import Gap, Hole, Pinned, Regions
-from frostline.core.session import Wish
 from frostline.core.text import Document, Span
 from frostline.wire import messages as wire
 from frostline.wire.framing import sendable

@@ -31,7 +31,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from frostline import __version__
 from frostline.config import Settings
 from frostline.context.exclude import Exclusions
-from frostline.core import session as core
+from frostline.core import events
 from frostline.core.session import Session
 from frostline.core.text import Document, Encoding, TextEdit
 from frostline.errors import BadSetting
@@ -274,7 +274,7 @@ class _ToEditor:
     def __init__(self, server: FrostlineServer) -> None:
         self._server = server
 
-    def provisional(self, session: Session, show: core.Show) -> None:
+    def provisional(self, session: Session, show: events.Show) -> None:
         server = self._server
         if not server.extended:
             return
@@ -299,7 +299,7 @@ class _ToEditor:
     def state(
         self,
         session: Session,
-        tell: core.Tell,
+        tell: events.Tell,
         metrics: dict[str, Any] | None,
         following: Session | None,
     ) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from lsprotocol import types
 
-from frostline.core import provisional
-from frostline.core import session as core
+from frostline.core import events, provisional
 from frostline.core.barrier import Commit, Refusal, Refused
 from frostline.core.partial import Scope
+from frostline.core.session import Session, UnexpectedEvent
 from frostline.core.text import Span, apply
 from frostline.lsp import convert
 from frostline.lsp import extension as ext
@@ -36,15 +36,15 @@ def register(server: FrostlineServer) -> None:
     async def applied(params: Any) -> None:
         asked = decoded(params, ext.Applied)
         session = server.driver.session(asked.session)
-        if session is not None and session.state is not core.State.DRAFTING:
-            server.driver.happened(asked.session, core.Applied(asked.applied))
+        if session is not None and session.state is not events.State.DRAFTING:
+            server.driver.happened(asked.session, events.Applied(asked.applied))
 
     @server.feature(ext.PIN)
     async def pin(params: Any) -> Any:
         asked = decoded(params, ext.Pin)
         start, end = sorted(asked.span)
         return _happened(
-            server, asked.session, core.PinnedDown(asked.hole, Span(max(start, 0), end))
+            server, asked.session, events.PinnedDown(asked.hole, Span(max(start, 0), end))
         )
 
     @server.feature(ext.REFINE)
@@ -53,12 +53,12 @@ def register(server: FrostlineServer) -> None:
 
     @server.feature(ext.REJECT)
     async def reject(params: Any) -> Any:
-        return _happened(server, decoded(params, ext.Reject).session, core.Rejected())
+        return _happened(server, decoded(params, ext.Reject).session, events.Rejected())
 
     @server.feature(ext.BACK)
     async def back(params: Any) -> Any:
         asked = decoded(params, ext.Back)
-        return _happened(server, asked.session, core.WentBack(asked.by))
+        return _happened(server, asked.session, events.WentBack(asked.by))
 
     @server.feature("workspace/textDocumentContent")
     async def preview(params: Any) -> types.TextDocumentContentResult:
@@ -79,7 +79,7 @@ def register(server: FrostlineServer) -> None:
 
     @server.command("frostline.reject")
     async def reject_command(session: str) -> Any:
-        return _happened(server, session, core.Rejected())
+        return _happened(server, session, events.Rejected())
 
 
 def _refine(server: FrostlineServer, asked: ext.Refine) -> Any:
@@ -92,7 +92,7 @@ def _refine(server: FrostlineServer, asked: ext.Refine) -> Any:
         strength=_or(asked.strength, session.wish.strength),
         seed=_or(asked.seed, session.wish.seed + 1),
     )
-    return _happened(server, asked.session, core.Refined(wish))
+    return _happened(server, asked.session, events.Refined(wish))
 
 
 def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
@@ -105,7 +105,7 @@ def _begin(server: FrostlineServer, begin: ext.Begin) -> ext.Begun:
         return ext.Begun(refusal=convert.told(*barred))
     encoding = server.documents.encoding
     places = [convert.span_in(document, hole.range, encoding) for hole in begin.holes]
-    intent = core.Intent(begin.intent)
+    intent = events.Intent(begin.intent)
     spans, later = in_blocks(document, places, intent, server.settings.block_lines)
     holes = planned(document, spans, intent)
     if not holes:
@@ -132,7 +132,7 @@ async def _accept(server: FrostlineServer, asked: ext.Accept) -> ext.Accepted:
     return ext.Accepted(edit=_edit(server, session, result))
 
 
-def _edit(server: FrostlineServer, session: core.Session, commit: Commit) -> Any:
+def _edit(server: FrostlineServer, session: Session, commit: Commit) -> Any:
     """Return a commit as a WorkspaceEdit; asked again, the very same, whatever the text is by then."""
     if commit.key not in server.told_edits:
         edits = [provisional.smallest(session.document, edit) for edit in commit.edits]
@@ -143,10 +143,10 @@ def _edit(server: FrostlineServer, session: core.Session, commit: Commit) -> Any
     return server.told_edits[commit.key]
 
 
-def _happened(server: FrostlineServer, name: str, event: core.Event) -> Any:
+def _happened(server: FrostlineServer, name: str, event: events.Event) -> Any:
     try:
         session = server.driver.happened(name, event)
-    except core.UnexpectedEvent:
+    except UnexpectedEvent:
         session = None
     if session is None:
         return convert.plain(ext.Accepted(refusal=convert.told(Refusal.UNKNOWN)))

@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from frostline.context import holes
 from frostline.core.barrier import Commit
-from frostline.core.session import Wish
+from frostline.core.events import Wish
 from frostline.core.text import Document
 from frostline.lsp import convert
 from frostline.lsp import extension as ext

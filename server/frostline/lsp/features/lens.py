@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from frostline.core.session import Session, State
+from frostline.core.events import State
+from frostline.core.session import Session
 from frostline.lsp import convert
 from frostline.lsp.server import FrostlineServer
 

@@ -15,8 +15,8 @@ from frostline.context import syntax
 from frostline.context.blocks import borders
 from frostline.core import blocks
 from frostline.core.barrier import Commit, Refusal, Refused
+from frostline.core.events import Intent, Rejected, State, Wish
 from frostline.core.regions import Hole
-from frostline.core.session import Intent, Rejected, State, Wish
 from frostline.core.text import Document, Span
 from frostline.lsp import convert
 from frostline.lsp import extension as ext
