@@ -240,6 +240,9 @@ class Neovim:
         if filetype:
             self.command(f"set filetype={filetype}")
         self.until(self.attached, "the server is attached")
+        # Both set-ups give a buffer's text a number when the client is attached, just after it is ready.
+        numbered = "return (vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()] or 0) > 0"
+        self.until(lambda: self.lua(numbered), "the text has a version")
         self.lua(_WATCH if watch else "if timer then timer:stop() end")
         return path
 
