@@ -105,7 +105,7 @@ test("what is stable is accepted while the rest goes on", async () => {
   await window.press("Alt+i", "Alt+i");
   await window.see(() => window.status(), (text) => text.includes("drafting 3/4"));
   await window.press("Alt+i", "Alt+s");
-  await window.see(() => window.text(), (text) => text.includes("    return "));
+  await window.see(() => window.dirty(), (dirty) => dirty);
   await ready();
   await window.press("Alt+Enter");
   await becomes(AFTER);
@@ -139,17 +139,77 @@ test("a rejected draft leaves text and undo history as they were (complaint 18)"
   await untouched();
 });
 
-test("typing above the hole goes on while it denoises, and the draft moves along", async () => {
-  await open({ pauseMs: 600 });
+test("typing above and below the hole goes on while it denoises, and the draft moves along", async () => {
+  const unending = [STEPS[0] ?? "", ...Array<string>(2000).fill(STEPS[1] ?? "")];
+  await open({ runs: [[unending]] });
   await window.select(2, 5);
   await window.press("Alt+i", "Alt+i");
   await window.see(() => window.drawnText(), (text) => text === "return ░░░░░ * r");
+  await window.goto(3, 1);
+  await window.type("# end");
   await window.goto(1, 1);
   await window.type("# pi\n");
+  await window.see(() => window.struck(), (text) => text === "return 3.14 * r * r");
+  assert.equal(await window.drawnText(), "return ░░░░░ * r");
+  assert.match(await window.status(), /drafting/);
+  await window.press("Alt+i", "Alt+s");
+  // What is stable comes before the old text, which the rest is for.
+  await becomes("# pi\ndef area(r):\n    return return 3.14 * r * r\n# end");
+});
+
+test("what is typed inside a hole is kept, and it denoises on at both sides", async () => {
+  const unending = Array<string>(2000).fill("░░░");
+  await open({ runs: [[unending], [["x + "], [" + y"]]] });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  await window.see(() => window.drawnText(), (text) => text === "░░░");
+  await window.goto(2, 12);
+  await window.type("mine");
   await ready();
-  assert.equal(await window.struck(), "return 3.14 * r * r");
   await window.press("Alt+Enter");
-  await becomes(`# pi\n${AFTER}`);
+  await becomes("def area(r):\n    x + mine + y\n");
+  await window.press("Control+z");
+  await becomes("def area(r):\n    return mine3.14 * r * r\n");
+});
+
+test("a long rewrite goes block by block: the next one is drafted when the one before is in the file", async () => {
+  const old = (name: string): string => `def ${name}():\n${"    x = 1\n".repeat(9)}`;
+  const now = (name: string): string => `def ${name}():\n    return 2`;
+  const text = `${old("f")}\n${old("g")}`;
+  await open({ files: { "a.py": text }, runs: [[["░", now("f")]], [["░", now("g")]]] });
+  await window.press("Control+a", "Alt+i", "Alt+i");
+  await window.see(() => window.drawnText(), (seen) => seen === now("f"));
+  await ready();
+  await window.press("Alt+Enter");
+  await window.see(() => window.drawnText(), (seen) => seen === now("g"));
+  await window.see(() => window.text(), (seen) => seen.includes(`${now("f")}\n`) && seen.includes(old("g")));
+  await ready();
+  await window.press("Alt+Enter");
+  await window.see(() => window.drawnText(), (seen) => seen === "");
+  const both = await window.text();
+  assert.ok(both.startsWith(now("f")) && both.trimEnd().endsWith(now("g")) && !both.includes("x = 1"), both);
+  await window.press("Control+z");
+  await window.see(() => window.text(), (seen) => seen.includes(`${now("f")}\n`) && seen.includes(old("g")));
+  await window.press("Control+z", "Control+Home");
+  await becomes(text);
+});
+
+test("in a file of 20,000 lines a draft near its end is as in any other (complaint 24)", async () => {
+  const many = "value = 1\n".repeat(20_000);
+  await open({ files: { "a.py": `${many}${AREA}` } });
+  await window.select(20_002, 5);
+  await window.press("Alt+i", "Alt+i");
+  await ready();
+  assert.equal(await window.drawnText(), STEPS.at(-1));
+  assert.equal(await window.dirty(), false);
+  await window.press("Alt+Enter");
+  await window.see(() => window.dirty(), (dirty) => dirty);
+  await window.press("Control+s");
+  await window.see(async () => window.onDisk === `${many}${AFTER}`, (same) => same);
+  await window.press("Control+z");
+  await window.see(() => window.dirty(), (dirty) => dirty);
+  await window.press("Control+s");
+  await window.see(async () => window.onDisk === `${many}${AREA}`, (same) => same);
 });
 
 test("another draft, one with an instruction, and back (complaint 3)", async () => {
