@@ -15,6 +15,7 @@ The default run is short; the long one is a target of its own, and says how much
 from __future__ import annotations
 
 import itertools
+import re
 
 from hypothesis import note, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from frostline.core.barrier import NO_FINDINGS, Commit, Refusal, Refused, keeps_
 from frostline.core.events import State, Wish
 from frostline.core.partial import Scope
 from frostline.core.provisional import Draft, Piece, PieceState
-from frostline.core.regions import Hole, Regions
+from frostline.core.regions import Gap, Hole, Regions
 from frostline.core.session import Session, UnexpectedEvent
 from frostline.core.text import Document, Span, TextEdit, apply
 
@@ -73,6 +74,10 @@ class Typing(RuleBasedStateMachine):
                     self.gaps = sum(hole.gaps for hole in regions.holes)
                     self.asked += 1
                     assert self.gaps, "the worker is never asked for nothing"
+                    for hole in regions.holes:
+                        left = self.session.document.text[: hole.span.start]
+                        assert left.endswith(hole.required), "it goes on with what stands there"
+                        assert not hole.required or isinstance(hole.parts[0], Gap)
                 case events.Stop():
                     self.gaps = 0
                 case events.Follow():
@@ -129,7 +134,10 @@ class Typing(RuleBasedStateMachine):
             Hole(Span(a, b), multiline=True) for a, b in zip(cuts[::2], cuts[1::2], strict=True)
         ]
         if data.draw(st.booleans()):
-            holes = [Hole(Span(cuts[0], cuts[0]), multiline=True)]
+            at = cuts[0]
+            word = re.search(r"\w*\Z", self.document.text[:at])
+            assert word is not None
+            holes = [Hole(Span(at, at), multiline=True, required=word.group())]
         if self.session is not None and not self.session.state.ended:
             if data.draw(SELDOM):
                 return
@@ -333,8 +341,8 @@ class Typing(RuleBasedStateMachine):
         if self.session is not None and not self.session.state.ended:
             assert self.session.document.text == self.document.text
             assert self.session.regions.length == len(self.document)
-            for regions, _ in self.session.earlier:
-                assert regions.length == len(self.document)
+            for kept in self.session.earlier:
+                assert kept.regions.length == len(self.document)
 
     @invariant()
     def a_session_that_goes_on_has_somebody_to_wait_for(self) -> None:

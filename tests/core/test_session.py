@@ -168,6 +168,68 @@ def edited(session: Session, edit: TextEdit) -> tuple[Session, list[events.Effec
 TWO = "a = 1\n\n\n\ntotal = 0\n\n\n\nb = 2\n"
 
 
+def word_hole(text: str, at: int, required: str) -> Session:
+    document = Document.of("file:///a.py", 1, "python", text)
+    hole = Hole(Span(at, at), multiline=True, required=required)
+    return Session("s1", document, Regions.tile(len(text), [hole]))
+
+
+def typed(session: Session, text: str) -> events.Edited:
+    """Return the event of typing at the first hole."""
+    at = session.regions.holes[0].span.start
+    edit = TextEdit(Span(at, at), text)
+    return events.Edited(session.document.replaced(session.document.version + 1, [edit]), (edit,))
+
+
+@pytest.mark.parametrize(("text", "word"), [("c", "pric"), (" + t", "t"), (" ", "")])
+def test_a_word_that_is_typed_on_is_what_the_next_run_goes_on_with(text: str, word: str) -> None:
+    session, _ = word_hole("x = pri\n", 7, "pri").on(events.Begun())
+    session, effects = session.on(typed(session, text))
+    (ask,) = [one for one in effects if isinstance(one, events.Ask)]
+    assert [hole.required for hole in ask.regions.holes] == [word]
+
+
+def test_a_pin_at_the_start_stands_between_the_word_and_what_is_open() -> None:
+    session, _ = word_hole("x = pri\n", 7, "pri").on(events.Begun())
+    session, _ = session.on(events.Finished((draft("ce * 2"),), True))
+    session, effects = session.on(events.PinnedDown(0, Span(0, 4)))
+    (ask,) = [one for one in effects if isinstance(one, events.Ask)]
+    (hole,) = ask.regions.holes
+    assert hole.parts == (Pinned("ce *"), Gap(old=" 2"))
+    assert hole.required == "", "else the word would be cut off the frozen text, and be nowhere"
+
+
+def test_a_draft_that_was_typed_to_its_end_is_in_the_file() -> None:
+    session, _ = word_hole("x = \n", 4, "").on(events.Begun())
+    session, _ = session.on(events.Finished((draft("12"),), True))
+    session, _ = session.on(typed(session, "1"))
+    assert session.state is State.READY
+    session, effects = session.on(typed(session, "2"))
+    assert session.state is State.COMMITTED
+    assert effects == (events.Tell(State.COMMITTED),)
+
+
+def test_a_line_end_that_is_typed_along_is_one_of_the_file() -> None:
+    session, _ = word_hole("x = \r\ny\r\n", 4, "").on(events.Begun())
+    session, _ = session.on(events.Finished((draft("(\n1)"),), True))
+    session, _ = session.on(typed(session, "(\r\n"))
+    assert session.state is State.READY
+    assert [draft.text for draft in session.drafts] == ["1)"]
+
+
+def test_going_back_to_a_draft_that_breaks_the_syntax_says_so_again() -> None:
+    session, _ = word_hole("x = \n", 4, "").on(events.Begun())
+    for _ in range(MAX_REPAIRS + 1):
+        session, _ = session.on(events.Finished((draft("(("),), True, ((Span(0, 2),),)))
+    assert session.unsound
+    session, _ = session.on(events.Refined(session.wish))
+    session, _ = session.on(events.Finished((draft("1"),), True, ((),)))
+    assert not session.unsound
+    session, effects = session.on(events.WentBack())
+    assert session.drafts[0].text == "(("
+    assert effects[-1] == events.Tell(State.READY, Refusal.UNSOUND)
+
+
 def two_lines(*after: events.Event) -> Session:
     """Return a session on the 0 of `TWO`, after some events."""
     document = Document.of("file:///a.py", 1, "python", TWO)

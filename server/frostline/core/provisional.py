@@ -8,7 +8,7 @@ than that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from frostline.core.regions import Gap, Hole, Pinned, Regions
@@ -192,7 +192,7 @@ def pinned(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
     """
     text = draft.text
     keep = _joined_spans([*spans, *_pinned_spans(hole, text)])
-    return replace(hole, parts=_parts(text, keep), taken="")
+    return hole.anew(*_parts(text, keep))
 
 
 def reopened(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
@@ -208,7 +208,7 @@ def reopened(hole: Hole, draft: Draft, spans: Iterable[Span]) -> Hole:
         reached = min(max(span.end, reached), len(text))
     keep.append(Span(reached, len(text)))
     keep = _joined_spans([*(span for span in keep if len(span)), *_pinned_spans(hole, text)])
-    return replace(hole, parts=_parts(text, keep), taken="")
+    return hole.anew(*_parts(text, keep))
 
 
 def _pinned_spans(hole: Hole, text: str) -> list[Span]:

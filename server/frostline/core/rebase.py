@@ -89,12 +89,16 @@ def _beside(text: str, hole: Hole, edit: TextEdit) -> bool:
 def _hole(hole: Hole, edit: TextEdit) -> list[Hole]:
     span, grown = hole.span, len(edit.text) - len(edit.span)
     if edit.span.end < span.start or (edit.span.end == span.start and len(edit.span)):
+        if edit.span.end > span.start - len(hole.required + hole.taken):
+            # In the word that the hole goes on with; the next run goes on with what there is.
+            hole = replace(hole, required="")
         return [replace(hole, span=span.moved(grown))]
     if edit.span.start > span.end or (edit.span.start == span.end and len(span)):
         return [hole]
     if not len(edit.span) and edit.span.start == span.start:
         # Typed at the hole's start, which for a cursor is the hole: it goes on behind the text.
-        return [replace(hole, span=span.moved(grown))]
+        behind = hole.behind(hole.taken + edit.text)
+        return [replace(behind, span=span.moved(grown), taken="")]
     return _cut(hole, edit)
 
 

@@ -7,10 +7,13 @@ text that is already decided and is to the model what frozen text is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from frostline.core.text import Span
+
+_LAST_WORD = re.compile(r"\w*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,20 @@ class Hole:
         """How many gaps the hole has."""
         return sum(isinstance(part, Gap) for part in self.parts)
 
-    def with_parts(self, parts: Iterable[Gap | Pinned]) -> Hole:
-        return replace(self, parts=tuple(parts))
+    def anew(self, *parts: Gap | Pinned) -> Hole:
+        """Return the hole as it is asked for again, behind what was taken of it: nothing is taken of that.
+
+        The word to go on with is then the one that the taken text ends in, and none ahead of a pin.
+        """
+        required = self.behind(self.taken).required if isinstance(parts[0], Gap) else ""
+        return replace(self, parts=parts, taken="", required=required)
+
+    def behind(self, text: str) -> Hole:
+        """Return the hole with the word to go on with as it is when `text` stands between the two."""
+        if not self.required or not text:
+            return self
+        word = _LAST_WORD.search(self.required + text)
+        return replace(self, required=word.group() if word else "")
 
 
 @dataclass(frozen=True, slots=True)

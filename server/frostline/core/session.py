@@ -58,8 +58,14 @@ MAX_REPAIRS = 3
 # tokens first, so what the edit does not touch stays.
 RECHECK_STRENGTH = 0.3
 
-# A draft that was ready once, and the holes that it was for.
-Kept = tuple[Regions, tuple[Draft, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A draft that was ready once, the holes that it was for, and whether it broke the syntax."""
+
+    regions: Regions
+    drafts: tuple[Draft, ...]
+    unsound: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +197,7 @@ def _rest(session: Session, drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
 def _opened(regions: Regions) -> Regions:
     """Return the regions with nothing pinned and nothing taken: whole gaps."""
-    holes = (replace(hole, parts=(Gap(),), taken="") for hole in regions.holes)
+    holes = (hole.anew(Gap()) for hole in regions.holes)
     return regions.with_holes(holes)
 
 
@@ -204,8 +210,7 @@ def _finish(session: Session, event: Finished) -> Outcome:
     session = replace(session, drafts=drafts, settled=True, stale=False)
     if session.state is State.COMMITTING:
         return session, ()
-    replaced = any(len(hole.span) for hole in session.regions.holes)
-    if not any(draft.text for draft in drafts) and not replaced:
+    if not _has_more(session):
         if taken:
             return _committed(session)
         return _end(session, State.REFUSED, Refusal.EMPTY)
@@ -226,6 +231,12 @@ def _finish(session: Session, event: Finished) -> Outcome:
     # The last step can have shown less than the run's end: a reader sees what an accept would take.
     refusal = Refusal.UNSOUND if session.unsound else None
     return session, (Show(0, 0, drafts), Tell(State.READY, refusal))
+
+
+def _has_more(session: Session) -> bool:
+    """Return whether an accept of all would change anything: there is text to write or to take away."""
+    replaced = any(len(hole.span) for hole in session.regions.holes)
+    return replaced or any(draft.text for draft in session.drafts)
 
 
 def _repair(session: Session, broken: tuple[tuple[Span, ...], ...]) -> Outcome | None:
@@ -292,6 +303,8 @@ def _end(
 
 def _edit(session: Session, event: Edited) -> Outcome:
     if (along := _typed_along(session, event)) is not None:
+        if along.settled and not _has_more(along):
+            return _committed(along)
         return along, (Show(0, 0, along.drafts),)
     holes = session.regions.holes
     now = moved(session.document, holes, session.window, event.edits)
@@ -322,10 +335,10 @@ def _earlier_after(
     before: Document, earlier: Sequence[Kept], document: Document, edits: Sequence[TextEdit]
 ) -> Iterator[Kept]:
     """Yield the earlier drafts that still fit after edits, with their holes where they are now."""
-    for regions, drafts in earlier:
-        now = moved(before, regions.holes, None, edits)
+    for kept in earlier:
+        now = moved(before, kept.regions.holes, None, edits)
         if now.kept and not now.near:
-            yield Regions.tile(len(document), now.holes), drafts
+            yield replace(kept, regions=Regions.tile(len(document), now.holes))
 
 
 def _typed_along(session: Session, event: Edited) -> Session | None:
@@ -336,14 +349,16 @@ def _typed_along(session: Session, event: Edited) -> Session | None:
     holes, drafts = list(session.regions.holes), list(session.drafts)
     for index, (hole, draft) in enumerate(zip(holes, drafts, strict=True)):
         here = edit.span == Span(hole.span.start, hole.span.start) and edit.text
-        if here and partial.settled_start(draft).startswith(edit.text):
+        # A draft has LF line ends, whatever the file has.
+        typed = edit.text.replace("\r\n", "\n").replace("\r", "\n")
+        if here and partial.settled_start(draft).startswith(typed):
             grown = len(edit.text)
             holes = [
                 replace(other, span=other.span.moved(grown)) if number >= index else other
                 for number, other in enumerate(holes)
             ]
-            holes[index] = replace(holes[index], taken=hole.taken + edit.text)
-            drafts[index] = partial.without_start(draft, grown)
+            holes[index] = replace(holes[index], taken=hole.taken + typed)
+            drafts[index] = partial.without_start(draft, len(typed))
             regions = Regions.tile(len(event.document), holes)
             return replace(
                 session,
@@ -501,25 +516,26 @@ def _again(session: Session, regions: Regions, wish: Wish) -> Outcome:
         return session, (Tell(session.state),)
     earlier = session.earlier
     if session.settled:
-        earlier = (*earlier, (session.regions, session.drafts))
+        earlier = (*earlier, Kept(session.regions, session.drafts, session.unsound))
     return _ask(replace(session, repairs=0, earlier=earlier), regions, wish, again=True)
 
 
 def _go_back(session: Session, event: WentBack) -> Outcome:
     if not 1 <= event.by <= len(session.earlier):
         return session, (Tell(session.state, Refusal.UNKNOWN),)
-    regions, drafts = session.earlier[-event.by]
+    kept = session.earlier[-event.by]
     stop: tuple[Effect, ...] = () if session.settled else (Stop(),)
     back = replace(
         session,
         state=State.READY,
-        regions=regions,
-        drafts=drafts,
+        regions=kept.regions,
+        drafts=kept.drafts,
         settled=True,
-        unsound=False,
+        unsound=kept.unsound,
         earlier=session.earlier[: -event.by],
     )
-    return back, (*stop, Show(0, 0, drafts), Tell(State.READY))
+    refusal = Refusal.UNSOUND if kept.unsound else None
+    return back, (*stop, Show(0, 0, kept.drafts), Tell(State.READY, refusal))
 
 
 def _ignore(session: Session, _: Event) -> Outcome:
@@ -549,7 +565,7 @@ MOVES: dict[tuple[State, type[Any]], Move] = {
     # An answer to a commit that was already taken for made, or was given up.
     (_D, Applied): Move(_to(_D), _ignore),
     (_R, Applied): Move(_to(_R), _ignore),
-    (_R, Edited): Move(_to(_R, _D, State.REFUSED), _edit),
+    (_R, Edited): Move(_to(_R, _D, State.REFUSED, State.COMMITTED), _edit),
     (_R, Closed): Move(_to(State.REFUSED), _close),
     (_R, Accepted): Move(_to(_R, _C), _accept),
     (_R, Rejected): Move(_to(State.CANCELLED), _reject),
