@@ -192,6 +192,19 @@ async def test_a_check_that_does_not_run_checks_nothing(
         assert words in refusal["message"]
 
 
+async def test_no_check_is_run_on_a_draft_that_still_changes(
+    scripted: Scripted, checks: Callable[..., None], tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    checks(f"touch {made}")
+    async with scripted([[["2", "░", "░", "3"]]], pause_ms=300, own_settings=False) as client:
+        document = client.open(URI, "python", "x = 1\n")
+        session = await begun(client, document, Span(4, 5))
+        await client.told(ext.PROVISIONAL, lambda shown: shown["session"] == session)
+        assert (await client.accept(session))["refusal"]["code"] == "unstable"
+        assert not made.exists()
+
+
 async def test_an_editor_cannot_name_a_check(scripted: Scripted, tmp_path: Path) -> None:
     made = tmp_path / "made"
     async with scripted([[["2"]]]) as client:

@@ -266,6 +266,17 @@ async def test_a_draft_that_waits_is_accepted_from_its_lens(scripted: Scripted) 
         assert await lenses(client) == {}
 
 
+async def test_a_lens_that_is_pressed_twice_has_the_edit_made_once(scripted: Scripted) -> None:
+    async with scripted([[["((("]]], extended=False) as client:
+        client.open(URI, "python", "x = 1\n")
+        assert (await command(client, "frostline.rewrite"))["refusal"]["code"] == "unsound"
+        accept = (await lenses(client))["Accept though it does not parse"]
+        presses = [client.command(accept.command, *accept.arguments) for _ in range(2)]
+        assert await asyncio.gather(*presses) == [{}, {}]
+        edits = [method for method, _ in client.asked if method == types.WORKSPACE_APPLY_EDIT]
+        assert len(edits) == 1, "an editor that does not compare versions would make both"
+
+
 async def test_a_draft_that_waits_is_tried_again_or_rejected_from_its_lens(
     scripted: Scripted,
 ) -> None:

@@ -78,6 +78,7 @@ class Live:
         ready: set when the draft is ready, refused or gone.
         over: set when nothing more happens unless somebody asks.
         at_rest: set while no edit is on its way to the editor.
+        sent: keys of the commits that the editor was asked to make.
         following: the session of the next block, once this one is in the file.
     """
 
@@ -88,6 +89,7 @@ class Live:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     at_rest: asyncio.Event = field(default_factory=asyncio.Event)
+    sent: set[str] = field(default_factory=set)
     run: asyncio.Task[None] | None = None
     figures: list[wire.Figures] = field(default_factory=list)
     answer: Commit | Refused | None = None
@@ -253,8 +255,8 @@ class Driver:
                     hole,
                     settled=session.settled,
                 )
-            if part is None:
-                return NO_FINDINGS
+            if part is None or (part.whole and not session.settled):
+                return NO_FINDINGS  # the barrier refuses it, whatever might be found
             whole = scope in (Scope.ALL, Scope.HOLE)
             settings = self._settings()
             found = await asyncio.to_thread(
@@ -452,7 +454,11 @@ class Driver:
             await self._make(live, result)
 
     async def _make(self, live: Live, commit: Commit) -> None:
-        """Have the editor make the edit of a commit, and wait until it is made or is not."""
+        """Have the editor make the edit of a commit, once, and wait until it is made or is not."""
+        if commit.key in live.sent:
+            await self._made(live, PATIENCE_S)
+            return
+        live.sent.add(commit.key)
         done = await self._editor.apply(live.session.document, commit.edits)
         if live.session.state is events.State.COMMITTING:
             self.feed(live, events.Applied(done))
