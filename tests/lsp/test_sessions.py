@@ -271,6 +271,22 @@ async def test_pin_keeps_what_is_pinned(scripted: Scripted) -> None:
         )
 
 
+async def test_what_is_asked_of_a_draft_that_ended_is_refused(scripted: Scripted) -> None:
+    async with scripted([[["2"]]]) as client:
+        begun = await client.begin(client.open(URI, "python", "x = 0\n"), Span(4, 5))
+        session = begun["session"]
+        await client.state(session, "ready")
+        await client.extension(ext.REJECT, ext.Reject(session=session))
+        for method, asked in (
+            (ext.PIN, ext.Pin(session=session, hole=0, span=(0, 1))),
+            (ext.REFINE, ext.Refine(session=session)),
+            (ext.BACK, ext.Back(session=session)),
+        ):
+            assert (await client.extension(method, asked))["refusal"]["code"] == "unknown"
+        # A second reject is no mistake.
+        assert await client.extension(ext.REJECT, ext.Reject(session=session)) == {}
+
+
 async def test_what_is_typed_along_is_taken_off_the_draft_that_is_shown(scripted: Scripted) -> None:
     async with scripted([[["return 1"]]]) as client:
         document = client.open(URI, "python", "def f():\n    \n")

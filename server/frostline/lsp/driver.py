@@ -281,10 +281,15 @@ class Driver:
                 return found
 
     def happened(self, name: str, event: events.Event) -> Session | None:
-        """Feed what the user or the editor did; return the session, or None if there is none."""
+        """Feed what the user or the editor did; return the session, or None if there is none.
+
+        Raises:
+            UnexpectedEvent: it has no place in the session's state, as a pin after the end.
+        """
         live = self._live.get(name)
         if live is None:
-            return self._ended.get(name)
+            ended = self._ended.get(name)
+            return None if ended is None else ended.on(event)[0]
         self.feed(live, event)
         return live.session
 
