@@ -29,7 +29,7 @@ from frostline.core.regions import Hole, Regions
 from frostline.core.session import Session
 from frostline.core.text import Document, Span, TextEdit
 from frostline.errors import FrostlineError, WorkerLost
-from frostline.lsp import checks, convert, findings, request
+from frostline.lsp import checks, convert, findings, metrics, request
 from frostline.lsp.documents import Documents
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerFace
@@ -360,9 +360,9 @@ class Driver:
         live.message = tell.message
         settled = live.session.settled
         if live.shown:
-            metrics = self.metrics(live) if settled else None
+            numbers = metrics.told(live.session, live.meter, live.figures) if settled else None
             following = live.following.session if live.following else None
-            self._editor.state(live.session, tell, metrics, following)
+            self._editor.state(live.session, tell, numbers, following)
         if live.session.state.ended:
             # A part that was committed is told as such, and the session goes on.
             self._retire(live)
@@ -486,30 +486,6 @@ class Driver:
         self._applying.add(task)
         task.add_done_callback(self._applying.discard)
 
-    def metrics(self, live: Live) -> dict[str, Any]:
-        """Return the numbers of DESIGN section 7 for a session."""
-        numbers = live.meter.numbers(live.meter.last or time.monotonic(), live.session.drafts)
-        figures = live.figures
-        forwards = sum(one.forwards for one in figures)
-        tokens = sum(one.tokens for one in figures)
-        regrets = [one.regret for one in figures if one.regret is not None]
-        leads = [one.lead for one in figures if one.lead is not None]
-        return {
-            "time_to_first_useful_block_ms": _rounded(numbers.time_to_first_useful_block_ms),
-            "time_to_complete_ms": _rounded(numbers.time_to_complete_ms),
-            "revision_churn": round(numbers.revision_churn, 4),
-            "provisional_updates": numbers.provisional_updates,
-            "steps": sum(one.steps for one in figures),
-            "forwards": forwards,
-            "tokens": tokens,
-            "forwards_per_token": round(forwards / tokens, 3) if tokens else None,
-            "regret": round(max(regrets), 4) if regrets else None,
-            "lead": round(sum(leads) / len(leads), 2) if leads else None,
-            "verified": bool(figures) and figures[-1].verified,
-            "repairs": live.session.repairs,
-            "cpu_s": round(sum(one.cpu_s for one in figures), 3),
-        }
-
     def _of(self, uri: str) -> list[Live]:
         return [live for live in self._live.values() if live.session.document.uri == uri]
 
@@ -563,7 +539,3 @@ def _cut_short(run: str, last: wire.Step | None) -> wire.Done:
     )
     step = last.step if last else 0
     return wire.Done(run, "budget", texts, wire.Figures(steps=step, forwards=step))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)
