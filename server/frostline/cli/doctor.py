@@ -44,7 +44,7 @@ def missing_for_models() -> str:
     missing = [name for name in _STACK if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
-    return f"{', '.join(missing)} not installed; run: pip install 'frostline[local]'"
+    return f"{', '.join(missing)} not installed; run: pip install '.[local]' in Frostline's sources"
 
 
 def run(args: argparse.Namespace) -> int:

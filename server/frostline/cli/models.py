@@ -116,7 +116,7 @@ def pull(args: argparse.Namespace) -> int:
         import huggingface_hub  # noqa: F401 - is it there at all?
     except ImportError:
         raise ModelUnusable(
-            "pulling needs huggingface_hub; run: pip install 'frostline[local]'"
+            "pulling needs huggingface_hub; run: pip install '.[local]' in Frostline's sources"
         ) from None
     from frostline.models import store
     from frostline.models.hub import HuggingFace

@@ -343,7 +343,7 @@ def start_worker(settings: Settings, address: Address) -> subprocess.Popen[bytes
         raise WorkerRefused(
             "install",
             f"no model can be run here: {', '.join(missing)} not installed; "
-            "run: pip install 'frostline[local]'",
+            "run: pip install '.[local]' in Frostline's sources",
         )
     # -P: what lies in the working folder, which may be anybody's repository, is never imported.
     command = [sys.executable, "-P", "-m", "frostline", "worker"]

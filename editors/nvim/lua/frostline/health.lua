@@ -33,7 +33,7 @@ local function server()
   local command = (vim.lsp.config.frostline or {}).cmd
   command = type(command) == 'table' and command[1] or 'frostline'
   if vim.fn.executable(command) == 0 then
-    local advice = "pip install 'frostline[local]', and start Neovim where that is in PATH"
+    local advice = "pip install '.[local]' in Frostline's sources, and start Neovim where that is in PATH"
     return health.error(('%s is not in PATH'):format(command), advice)
   end
   health.ok(vim.fn.exepath(command))
