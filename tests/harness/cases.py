@@ -14,6 +14,13 @@
     -- after.py --              the file at the end, or
     -- refused --               the code of the refusal
 
+A page under `refused/` is for the server alone: what it does is asked of a server with these `-- settings --` (JSON),
+for a file of this `-- name --`. Its `do` has
+
+    ask [L:C-L:C ...]           a draft for the marked holes, or for these; `ask nowhere` for none
+    accept [first|nobody's]     the last draft that was asked for, the first, or one that there never was
+    lose N                      the worker dies after N steps of each run (first line)
+
 `-- before.py (crlf) --` gives the file that line end (crlf, cr), and `(bom)` a byte order mark.
 """
 
@@ -24,11 +31,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from frostline.context.grammar import language_of
 from frostline.core.text import Position, Span
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "edits"
+REFUSED = FOLDER / "refused"
 _PLACED = re.compile(r'(?P<place>\d\S*) (?P<text>"(?:[^"\\]|\\.)*")')
 _SECTION = re.compile(r"^-- (?P<name>[\w.]+)(?: \((?P<how>[\w, ]+)\))? --\n", re.MULTILINE)
 
@@ -45,6 +54,8 @@ class Case:
         do: what happens after the runs.
         after: the file at the end, or None.
         refused: the refusal's code, or None.
+        settings: of the server, by the names that an editor gives them.
+        file: the file's name.
     """
 
     name: str
@@ -56,11 +67,13 @@ class Case:
     do: tuple[str, ...]
     after: str | None
     refused: str | None
+    settings: dict[str, Any]
+    file: str
 
 
-def load() -> list[Case]:
-    """Return all cases, by name."""
-    return [read(path) for path in sorted(FOLDER.glob("*.txt"))]
+def load(folder: Path = FOLDER) -> list[Case]:
+    """Return all cases of a folder, by name."""
+    return [read(path) for path in sorted(folder.glob("*.txt"))]
 
 
 def read(path: Path) -> Case:
@@ -85,6 +98,8 @@ def read(path: Path) -> Case:
         do=tuple(named.get("do", ("", "accept\n"))[1].split("\n"))[:-1],
         after=_as_file(named[after][1], how) if after else None,
         refused=named["refused"][1].strip() if "refused" in named else None,
+        settings=json.loads(named.get("settings", ("", "{}"))[1]),
+        file=named.get("name", ("", "case.py"))[1].strip(),
     )
 
 

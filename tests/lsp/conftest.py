@@ -32,10 +32,15 @@ def scripted(tmp_path: Path) -> Scripted:
 
     @asynccontextmanager
     async def start(
-        runs: list[list[list[str]]], pause_ms: float = 10, own_settings: bool = True, **options: Any
+        runs: list[list[list[str]]],
+        pause_ms: float = 10,
+        own_settings: bool = True,
+        lost_after: int | None = None,
+        **options: Any,
     ) -> AsyncIterator[EditorClient]:
         script = tmp_path / "script.json"
-        script.write_text(json.dumps({"runs": runs, "pause_ms": pause_ms}))
+        recording = {"runs": runs, "pause_ms": pause_ms, "lost_after": lost_after}
+        script.write_text(json.dumps(recording))
         settings = Settings() if own_settings else None
         async with editor(
             settings, *SERVER, "--worker", f"scripted:{script}", patience_s=30, **options

@@ -360,7 +360,7 @@ def _worker_for(settings: Settings, on_status: Callable[[wire.Status], None]) ->
     kind, _, rest = settings.worker.partition(":")
     if kind == "scripted":
         recording = read_script(Path(rest))
-        scripts = [Script(run) for run in recording.runs]
+        scripts = [Script(run, lost_after=recording.lost_after) for run in recording.runs]
         return ScriptedWorker(scripts, on_status, pause=recording.pause_ms / 1000)
     if kind:
         raise BadSetting("setting 'worker' must be empty or scripted:FILE")

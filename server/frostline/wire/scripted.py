@@ -164,10 +164,12 @@ class Recording(msgspec.Struct, frozen=True):
     Attributes:
         runs: for each request, for each gap, its canvases.
         pause_ms: between two steps; the default is a pace that an eye can follow.
+        lost_after: the worker dies after this many steps of each run; None for never.
     """
 
     runs: Annotated[tuple[tuple[Canvases, ...], ...], msgspec.Meta(min_length=1)]
     pause_ms: float = 150.0
+    lost_after: int | None = None
 
 
 def read_script(path: Path) -> Recording:
