@@ -50,7 +50,7 @@ class Recipe:
         middle: share of left-to-right windows with the middle last.
         scattered: least and most share of tokens masked anywhere.
         by_rate: weigh answers by one over the share that is masked, which makes the loss a bound on
-            the likelihood (MDLM); it was tried and is not used (LOG.md).
+            the likelihood (MDLM); off, and not compared yet (LOG.md).
     """
 
     hole_share: tuple[float, float] = (0.15, 0.5)
