@@ -119,12 +119,7 @@ def without_cache(backend: MaskedBackend) -> MaskedBackend:
 
 def with_threshold(threshold: float | None) -> wire.Decoding:
     """Return the usual decoding with another threshold."""
-    return replace_decoding(wire.Decoding(), threshold=threshold)
-
-
-def replace_decoding(decoding: wire.Decoding, **changes: object) -> wire.Decoding:
-    """Return the decoding with these fields changed."""
-    return msgspec.structs.replace(decoding, **changes)
+    return wire.Decoding(threshold=threshold)
 
 
 def true_length(case: Case) -> int:
