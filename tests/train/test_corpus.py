@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from frostline.train import corpus, sources
+from frostline.errors import BadPlace
+from frostline.train import cases, corpus, held, sources
 from frostline.train.corpus import Refused, chosen, grams_of, leaks
 from frostline.train.sources import File
 
@@ -23,6 +25,11 @@ def module(name: str, count: int = 40) -> str:
     """A file of its own that says nothing."""
     lines = (f"def {name}_{at}(value_{at}):\n    return value_{at} + {name}" for at in range(count))
     return "\n\n".join(lines) + "\n"
+
+
+def named(at: int) -> str:
+    """A name for each number, without digits: a file with too many is not worth learning from."""
+    return "m" + "".join("abcdefghij"[int(digit)] for digit in str(at))
 
 
 def taken(files: list[File], evaluated: list[File] = [], texts: list[str] = []) -> list[str]:  # noqa: B006
@@ -83,10 +90,56 @@ def test_every_licence_is_permissive():
         assert all(any(kind in part for kind in PERMISSIVE) for part in parts), one
 
 
-@pytest.mark.skipif(not EVAL_CASES.is_dir(), reason="this checkout has no evaluation cases yet")
-def test_no_evaluation_case_is_learnt():
-    texts = corpus.evaluated_texts(EVAL_CASES)
-    grams = grams_of(texts)
-    files = list(sources.in_standard_library())
-    for file in chosen(files, [], grams, Refused()):
-        assert not leaks(file.text, grams), file.path
+@pytest.fixture(scope="module")
+def kept() -> list[cases.Hole]:
+    """The fixed set of holes that figures are taken on."""
+    return held.read(EVAL_CASES)
+
+
+def test_the_fixed_set_has_as_many_holes_of_each_kind_from_held_out_packages_alone(kept):
+    assert Counter(one.bucket for one in kept) == dict.fromkeys(cases.BUCKETS, held.EACH)
+    listed = sources.listed()
+    assert {one.package for one in kept} == {one.name for one in listed.held_out}
+    assert not {one.package for one in kept} & {one.name for one in listed.package}
+
+
+def test_no_file_with_text_around_a_kept_hole_is_learnt(kept):
+    texts = held.texts(kept)
+    files = [File("p", f"{at}.py", module(named(at), 20) + text) for at, text in enumerate(texts)]
+    own = [File("p", f"own{at}.py", module(named(at), 20)) for at in range(len(texts))]
+    grams = corpus.evaluated()
+    assert list(chosen(files, [], grams, Refused())) == []
+    assert list(chosen(own, [], grams, Refused())) == own
+
+
+def test_no_file_with_a_prompt_of_humaneval_is_learnt():
+    assert leaks(module("b") + BENCHMARK, corpus.evaluated())
+
+
+def test_what_slipped_in_is_found_when_the_data_is_read_back(
+    command,
+    kept,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    slipped = [File("p", f"{at}.py", module(named(at), 20) + kept[at].after) for at in range(3)]
+    slipped += [File("p", f"{at}.py", module(named(100 + at), 20)) for at in range(5)]
+    monkeypatch.setattr(sources, "in_standard_library", lambda: iter(slipped))
+    prepare = ("--size", "tiny", "--prepare", "--data")
+    assert command(*prepare, str(tmp_path / "clean")) == 0
+    assert "none of 5 files holds 13 words in a row" in capsys.readouterr().err
+    monkeypatch.setattr(corpus, "evaluated", lambda: grams_of([]))
+    command(*prepare, str(tmp_path / "old"))
+    monkeypatch.undo()
+    with pytest.raises(BadPlace, match="3 of 8 files"):
+        command(*prepare, str(tmp_path / "old"))
+
+
+def test_texts_of_ones_own_can_be_held_out_too(tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "case.py").write_text(module("a", 3))
+    texts = held.texts_in(tmp_path / "mine")
+    assert taken([File("p", "a.py", module("a"))], texts=texts) == []
+    with pytest.raises(BadPlace, match="holds no holes"):
+        held.read(tmp_path / "mine")

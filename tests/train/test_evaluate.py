@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from frostline.models.tokens import Tokens
-from frostline.train import cases, corpus, data, evaluate, objective
+from frostline.train import cases, corpus, data, evaluate, held, objective
 from frostline.train.cases import BUCKETS, ROOM
 from frostline.train.objective import MASK, PAD
 from frostline.train.sources import File
@@ -76,11 +76,22 @@ def test_no_special_token_and_no_line_end_is_text(filled):
 
 
 def test_one_command_compares_two_models(trained: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluate, "WINDOW", 96)
-    device = torch.device("cpu")
-    one, other = (evaluate.figures(trained, FILES, 4, 0, device, lambda _: None) for _ in range(2))
+    monkeypatch.setattr(held, "WINDOW", 96)
+    device, asked = torch.device("cpu"), held.Drawn(FILES, 4, 0)
+    one, other = (evaluate.figures(trained, asked, 0, device, lambda _: None) for _ in range(2))
     assert one.scores == other.scores
     assert all(0 <= score.right <= score.asked for score in one.scores)
     table = evaluate.table([one, other]).splitlines()
     assert len(table) == 2 + 1 + 3 * len(BUCKETS)
     assert table[0] == "| held-out holes | asked | model | model |"
+
+
+def test_the_fixed_set_is_asked_of_whatever_tokenizer(
+    command, trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(held, "WINDOW", 96)
+    fixed = Path(__file__).parents[2] / "fixtures" / "eval"
+    assert command("--evaluate", str(trained), "--cases", str(fixed), "--holes", "3") == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "| held-out holes | asked | model |"
+    assert {row.split(" | ")[1] for row in rows[2:] if "exact" in row} == {"3"}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from frostline.models.tokens import Tokens
@@ -24,9 +25,26 @@ BUCKETS: tuple[Bucket, ...] = ("expression", "rest of line", "whole line")
 ROOM = 16
 
 
+class Hole(msgspec.Struct, frozen=True):
+    """A hole and what is around it, as text.
+
+    Attributes:
+        text: what stood there.
+        at_start: whether the file begins where `before` does.
+    """
+
+    bucket: Bucket
+    package: str
+    path: str
+    at_start: bool
+    before: str
+    text: str
+    after: str
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A hole with what is around it, in tokens; `text` is what stood there."""
+    """A hole with what is around it in a window, in tokens; `text` is what stood there."""
 
     bucket: Bucket
     package: str
@@ -43,12 +61,25 @@ def drawn(
 
     Context is cut so that it fills the window beside a hole of `ROOM` slots; two thirds stand before.
     """
+    return [case for _, case in _drawn(files, bucket, count, window, tokens, seed)]
+
+
+def holes(
+    files: list[File], bucket: Bucket, count: int, window: int, tokens: Tokens, seed: int
+) -> list[Hole]:
+    """Return what `drawn` does, as text."""
+    return [hole for hole, _ in _drawn(files, bucket, count, window, tokens, seed)]
+
+
+def _drawn(
+    files: list[File], bucket: Bucket, count: int, window: int, tokens: Tokens, seed: int
+) -> list[tuple[Hole, Case]]:
     rng = np.random.default_rng((seed, BUCKETS.index(bucket)))
     packages = sorted({file.package for file in files})
     of = {name: [file for file in files if file.package == name] for name in packages}
-    cases: dict[tuple[str, str, int], Case] = {}
+    found: dict[tuple[str, str, int], tuple[Hole, Case]] = {}
     for attempt in range(count * 60):
-        if len(cases) == count:
+        if len(found) == count:
             break
         choice = of[packages[attempt % len(packages)]]
         file = choice[int(rng.integers(len(choice)))]
@@ -56,27 +87,33 @@ def drawn(
         if place is None:
             continue
         key = (file.package, file.path, file.text.count("\n", 0, place.start))
-        case = _case(file, bucket, place, window, tokens)
+        hole = _hole(file, bucket, place, window)
+        case = case_of(hole, window, tokens)
         if case is not None:
-            cases.setdefault(key, case)
-    return list(cases.values())
+            found.setdefault(key, (hole, case))
+    return list(found.values())
 
 
-def _case(file: File, bucket: Bucket, place: Cut, window: int, tokens: Tokens) -> Case | None:
+def _hole(file: File, bucket: Bucket, place: Cut, window: int) -> Hole:
     # Far more text than the window holds, and less than would take long to encode.
     reach = window * 12
     first = max(place.start - reach, 0)
-    before = tokens.encode(file.text[first : place.start])
-    if first == 0:
+    before, after = file.text[first : place.start], file.text[place.end : place.end + reach]
+    text = file.text[place.start : place.end]
+    return Hole(bucket, file.package, file.path, first == 0, before, text, after)
+
+
+def case_of(hole: Hole, window: int, tokens: Tokens) -> Case | None:
+    """Return the hole in a window of so many tokens, or None where there is not enough around it."""
+    before, after = tokens.encode(hole.before), tokens.encode(hole.after)
+    if hole.at_start:
         before = [BEGIN, *before]
-    after = tokens.encode(file.text[place.end : place.end + reach])
     room = window - ROOM
     ahead = min(len(after), max(room // 3, room - len(before)))
     before, after = before[-(room - ahead) :], after[:ahead]
     if len(before) + len(after) != room or len(before) < 1:
         return None
-    text = file.text[place.start : place.end]
-    return Case(bucket, file.package, file.path, tuple(before), text, tuple(after))
+    return Case(hole.bucket, hole.package, hole.path, tuple(before), hole.text, tuple(after))
 
 
 def _place(text: str, bucket: Bucket, tokens: Tokens, rng: Rng) -> Cut | None:

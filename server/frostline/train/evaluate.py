@@ -23,13 +23,13 @@ from frostline.decoding.loop import Denoising
 from frostline.decoding.schedule import SCHEDULES
 from frostline.models.tokens import Tokens
 from frostline.train import passes
-from frostline.train.cases import BUCKETS, ROOM, Case, drawn
+from frostline.train.cases import BUCKETS, ROOM, Case
 from frostline.train.folder import read_weights
-from frostline.train.objective import BEGIN, MASK, PAD, SPECIALS
-from frostline.train.sources import File, Say
+from frostline.train.held import Asked
+from frostline.train.objective import MASK, PAD, SPECIALS
+from frostline.train.sources import Say
 from frostline.wire.messages import Decoding
 
-WINDOW = 256
 TOGETHER = 8
 
 
@@ -55,19 +55,17 @@ class Figures:
     seconds: float
 
 
-def figures(
-    folder: Path, files: list[File], count: int, seed: int, device: torch.device, say: Say
-) -> Figures:
-    """Return the scores of the model in `folder` on `count` holes of each kind.
+def figures(folder: Path, asked: Asked, seed: int, device: torch.device, say: Say) -> Figures:
+    """Return the scores of the model in `folder` on the holes that are asked.
 
-    Holes depend on the seed and the tokenizer alone, so models that share one are asked the same.
+    Drawn holes depend on the seed and the tokenizer alone, so models that share one are asked the same.
     """
     started = time.monotonic()
     tokens = Tokens(folder)
     model = passes.load(folder / "config.json", read_weights(folder)).to(device).eval()
-    scores = [*masked(model, files, count, tokens, seed, device)]
+    scores = [masked(model, asked, tokens, seed, device)]
     for bucket in BUCKETS:
-        cases = drawn(files, bucket, count, WINDOW, tokens, seed)
+        cases = asked.cases(bucket, tokens)
         scores.append(at_once(model, bucket, cases, tokens, device))
         for room, name in ((0, "true length"), (ROOM, f"room of {ROOM}")):
             say(f"{folder.name}: {bucket}, {name}, {len(cases)} holes")
@@ -81,13 +79,11 @@ def figures(
 
 
 @torch.inference_mode()
-def masked(
-    model: Any, files: list[File], count: int, tokens: Tokens, seed: int, device: torch.device
-) -> Iterator[Score]:
-    """Yield the share of tokens found when half of a window's are masked."""
+def masked(model: Any, windows: Asked, tokens: Tokens, seed: int, device: torch.device) -> Score:
+    """Return the share of tokens found when half of a window's are masked."""
     rng = np.random.default_rng((seed, 99))
     right = asked = 0
-    for ids in _windows(files, count // 2, tokens, rng):
+    for ids in windows.windows(tokens, rng):
         true = torch.tensor(ids, device=device)
         hidden = torch.from_numpy(rng.random(len(ids)) < 0.5).to(device) & (true >= SPECIALS)
         hidden[0] = False
@@ -96,22 +92,7 @@ def masked(
         found = _allowed(model.lm_head(out[where - 1])).argmax(-1)
         right += int((found == true[where]).sum())
         asked += len(where)
-    yield Score("tokens right, 50 % masked anywhere", right, asked)
-
-
-def _windows(
-    files: list[File], count: int, tokens: Tokens, rng: np.random.Generator
-) -> Iterator[list[int]]:
-    packages = sorted({file.package for file in files})
-    given = 0
-    while given < count:
-        choice = [file for file in files if file.package == packages[given % len(packages)]]
-        file = choice[int(rng.integers(len(choice)))]
-        ids = [BEGIN, *tokens.encode(file.text)]
-        if len(ids) > WINDOW:
-            start = int(rng.integers(len(ids) - WINDOW))
-            yield ids[start : start + WINDOW]
-            given += 1
+    return Score("tokens right, 50 % masked anywhere", right, asked)
 
 
 @torch.inference_mode()

@@ -19,7 +19,7 @@ import torch
 from frostline.errors import BadPlace, BadSetting
 from frostline.models import registry
 from frostline.models.tokens import Tokens
-from frostline.train import card, data, folder, passes, sources
+from frostline.train import card, corpus, data, folder, held, passes, sources
 from frostline.train import evaluate as evaluation
 from frostline.train import run as runs
 from frostline.train.folder import Position
@@ -88,6 +88,16 @@ def prepare(args: argparse.Namespace) -> int:
     asked = _new(args, torch.device("cpu"))
     with Teller(args.json) as teller:
         shard, source = _shard(args, asked, changed(SIZES[asked.size], asked.changes), teller)
+        teller.say("reading it back, to look for text that is evaluated on")
+        leaking = data.leaking(shard, Tokens(source), _held(args))
+        if leaking:
+            raise BadPlace(
+                f"{leaking} of {shard.facts.files} files in {_place(args)} hold text that is evaluated on; "
+                "remove its train-*.bin to have them made anew"
+            )
+        teller.say(
+            f"none of {shard.facts.files} files holds {corpus.GRAM} words in a row of what is evaluated on"
+        )
         teller.say(
             f"{_place(args)} holds {shard.facts.tokens / 1e6:.1f} M tokens, and {source} their tokenizer; "
             "a machine that has this folder fetches nothing: frostline train --data DIR"
@@ -164,11 +174,16 @@ def _shard(
     args: argparse.Namespace, asked: Asked, size: Size, teller: Teller
 ) -> tuple[data.Shard, Path]:
     """Return what to learn from, and the folder that the tokenizer is in."""
-    want = data.Want(asked.packages, size.characters, size.most, size.shape.vocab_size, args.cases)
+    want = data.Want(asked.packages, size.characters, size.most, size.shape.vocab_size, _held(args))
     origin = _form_of(Path(asked.origin)) if asked.origin else None
     given = Tokens(origin) if origin else None
     shard, learnt = data.build(_place(args), want, given, teller.say)
     return shard, origin or learnt
+
+
+def _held(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the texts of --cases, which must not be learnt."""
+    return tuple(held.texts_in(args.cases)) if args.cases is not None else ()
 
 
 def _place(args: argparse.Namespace) -> Path:
@@ -216,10 +231,9 @@ def evaluate(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     device = registry.device_of(args.device)
     with Teller(args.json) as teller:
-        files = data.held_out_files(sources.listed(), _place(args) / "wheels", teller.say)
+        asked = _questions(args, teller)
         found = [
-            evaluation.figures(one, files, args.holes, args.seed, device, teller.say)
-            for one in args.evaluate
+            evaluation.figures(one, asked, args.seed, device, teller.say) for one in args.evaluate
         ]
     table = evaluation.table(found)
     if args.json:
@@ -229,6 +243,15 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.write_card:
         names = card.shown(args.evaluate)
         command = f"frostline train --evaluate {names} --holes {args.holes} --seed {args.seed}"
+        if args.cases is not None:
+            command += f" --cases {args.cases}"
         card.write_figures(args.evaluate[0], table, command)
         print(f"the table is in {args.evaluate[0] / 'CARD.md'}", file=sys.stderr)
     return 0
+
+
+def _questions(args: argparse.Namespace, teller: Teller) -> held.Asked:
+    if args.cases is not None:
+        return held.Kept(held.read(args.cases), args.holes)
+    files = data.held_out_files(sources.listed(), _place(args) / "wheels", teller.say)
+    return held.Drawn(files, args.holes, args.seed)
