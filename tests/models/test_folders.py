@@ -312,7 +312,6 @@ def test_more_entries_in_the_tokenizer_than_in_the_weights(tmp_path: Path) -> No
     "changes",
     [
         {"noise": {"kind": "uniform"}},
-        {"attention": "causal"},
         {"attention": "block"},
     ],
     ids=str,

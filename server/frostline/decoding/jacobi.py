@@ -2,36 +2,27 @@
 
     guess something for every slot
     until every slot is settled:
-        one pass: what would stand in each slot, given the guesses left of it?
+        one look: what would stand in each slot, given the guesses left of it?
         the slots from the first open one up to the first wrong guess settle
-        guess again: by what the pass said, or by n-grams of a text at hand
+        guess again: by what the look said, or by n-grams of a text at hand
 
 What settles is what one-token-a-step decoding writes, as a slot settles only when all left of it
-has: the guess decides how many slots that is in a pass, at least one, and never what stands in
+has: the guess decides how many slots that is in a look, at least one, and never what stands in
 them. (Jacobi decoding: Song et al. 2021, Santilli et al. 2023. Guesses by n-grams of the context:
-prompt lookup decoding, Saxena 2023.) `greedy` is the plain way, for comparison.
+prompt lookup decoding, Saxena 2023.) With one slot to a look it is plain decoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from frostline.decoding.loop import NothingFits, Step
 
-# Slots that are looked at in one pass. More cost time where a processor has no width to spare.
+# Slots that are looked at at once. More cost time where a processor has no width to spare.
 AHEAD = 8
-
-
-class Score(Protocol):
-    """The model: logits of slots, given what stands left of each."""
-
-    def __call__(self, tokens: Tensor, settled: int, count: int, /) -> Tensor:
-        """Return (count, vocabulary) logits for the slots from `settled` on, given (slots,) tokens."""
-
 
 # (count, vocabulary) logits, (slots,) tokens and the first slot's number -> logits without what
 # those slots must not become. May depend on tokens left of a slot only.
@@ -41,7 +32,7 @@ Guess = Callable[[Sequence[int]], Sequence[int]]
 
 
 def nothing(_: Sequence[int]) -> Sequence[int]:
-    """Guess nothing: what the last pass said is the next guess."""
+    """Guess nothing: what the last look said is the next guess."""
     return ()
 
 
@@ -81,102 +72,105 @@ class NGrams:
         return ()
 
 
-@torch.inference_mode()
-def jacobi(
-    tokens: Tensor,
-    score: Score,
-    possible: Possible,
-    end: int,
-    guess: Guess = nothing,
-    *,
-    ahead: int = AHEAD,
-    blind: int = AHEAD,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Iterator[Step]:
-    """Yield the canvas after each pass until every slot is settled.
+class Refining:
+    """One canvas on its way to the text that plain decoding writes; all tensors of shape (slots,).
+
+    Like `loop.Denoising` it calls no model: it has a question and takes an answer.
 
     Args:
-        tokens: (slots,) what to start from.
+        tokens: what to start from.
         end: the token that says the text is over; it stands in every slot behind.
-        ahead: slots to look at in one pass, at most.
-        blind: the same for a pass with no guess but what the last one said; 1 is plain decoding.
+        ahead: slots to look at at once, at most.
+        blind: the same where there is no guess but what the last look said; 1 is plain decoding.
         temperature: above 0 each slot has its own random numbers from `seed`, so that here too the
             text does not depend on the guesses.
 
-    Raises:
-        NothingFits: there is a slot that no token may stand in.
+    Attributes:
+        tokens: settled tokens, and for the others the present guess.
+        settled: how many are, from the first one on.
+        now: the canvas as it is shown.
     """
-    tokens, slots, settled, step = tokens.clone(), len(tokens), 0, 0
-    confidence = torch.zeros(slots, device=tokens.device)
-    guessed = guess(())
-    while settled < slots:
-        tokens = _with(tokens, settled, guessed)
-        count = min(ahead if len(guessed) else blind, slots - settled)
-        looked = slice(settled, settled + count)
-        chosen, sure = _chosen(score, possible, tokens, looked, temperature, seed)
-        wrong = (chosen != tokens[looked]).nonzero()
-        certain = min(int(wrong[0]) + 1, count) if len(wrong) else count
-        _check(sure[:certain])
-        tokens[looked], confidence[looked] = chosen, sure
-        ended = (chosen[:certain] == end).nonzero()
-        settled, step = settled + certain, step + 1
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        possible: Possible,
+        end: int,
+        guess: Guess = nothing,
+        *,
+        ahead: int = AHEAD,
+        blind: int = AHEAD,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self._possible, self._end, self._guess = possible, end, guess
+        self._ahead, self._blind = ahead, blind
+        self._temperature, self._seed = temperature, seed
+        self._confidence = torch.zeros(len(tokens), device=tokens.device)
+        self._guessed = guess(())
+        self.tokens = _with(tokens.clone(), 0, self._guessed)
+        self.settled = 0
+        self.now = self._shown(0)
+
+    @property
+    def done(self) -> bool:
+        """Whether every slot is settled."""
+        return self.settled == len(self.tokens)
+
+    @property
+    def count(self) -> int:
+        """How many slots to look at next, from the first open one on."""
+        most = self._ahead if len(self._guessed) else self._blind
+        return min(most, len(self.tokens) - self.settled)
+
+    @torch.inference_mode()
+    def answer(self, logits: Tensor) -> Step:
+        """Settle what can be settled on (count, vocabulary) logits and return the canvas then.
+
+        Raises:
+            NothingFits: there is a slot that no token may stand in.
+        """
+        looked = slice(self.settled, self.settled + len(logits))
+        chosen, sure = self._chosen(logits.float(), looked)
+        wrong = (chosen != self.tokens[looked]).nonzero()
+        certain = min(int(wrong[0]) + 1, len(chosen)) if len(wrong) else len(chosen)
+        if bool(sure[:certain].isnan().any()):
+            # Nothing was possible, or the model gave no numbers. No guess is better than a made-up one.
+            raise NothingFits
+        self.tokens[looked], self._confidence[looked] = chosen, sure
+        self.settled += certain
+        ended = (chosen[:certain] == self._end).nonzero()
         if len(ended):
             over = looked.start + int(ended[0])
-            tokens[over:], confidence[over:], settled = end, sure[ended[0]], slots
+            self.tokens[over:], self._confidence[over:] = self._end, self._confidence[over].clone()
+            self.settled = len(self.tokens)
         else:
-            guessed = guess(tokens[:settled].tolist())
-        yield _step(step, tokens, confidence, settled, end)
+            self._guessed = self._guess(self.tokens[: self.settled].tolist())
+            self.tokens = _with(self.tokens, self.settled, self._guessed)
+        self.now = self._shown(self.now.step + 1)
+        return self.now
 
+    def _chosen(self, logits: Tensor, looked: slice) -> tuple[Tensor, Tensor]:
+        """Return (count,) tokens that a look chooses for slots, and their probabilities."""
+        log_p = torch.log_softmax(self._possible(logits, self.tokens, looked.start), -1)
+        scores = log_p
+        if self._temperature > 0:
+            slots = range(looked.start, looked.stop)
+            noise = [_gumbel(log_p[0], self._seed, slot) for slot in slots]
+            scores = log_p / self._temperature + torch.stack(noise)
+        chosen = scores.argmax(-1)
+        return chosen, log_p.gather(-1, chosen[:, None]).squeeze(-1).exp()
 
-@torch.inference_mode()
-def greedy(
-    slots: int,
-    score: Score,
-    possible: Possible,
-    end: int,
-    *,
-    device: torch.device | None = None,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Iterator[Step]:
-    """Yield the canvas after each token, written one by one: what `jacobi` has to come to."""
-    tokens = torch.full((slots,), end, device=device)
-    confidence = torch.zeros(slots, device=device)
-    for slot in range(slots):
-        here = slice(slot, slot + 1)
-        tokens[here], sure = _chosen(score, possible, tokens, here, temperature, seed)
-        _check(sure)
-        confidence[here] = sure
-        over = int(tokens[slot]) == end
-        yield _step(slot + 1, tokens, confidence, slots if over else slot + 1, end)
-        if over:
-            return
-
-
-def _chosen(
-    score: Score,
-    possible: Possible,
-    tokens: Tensor,
-    looked: slice,
-    temperature: float,
-    seed: int,
-) -> tuple[Tensor, Tensor]:
-    """Return (count,) tokens that a pass chooses for slots, and their probabilities."""
-    logits = score(tokens, looked.start, looked.stop - looked.start).float()
-    log_p = torch.log_softmax(possible(logits, tokens, looked.start), -1)
-    scores = log_p
-    if temperature > 0:
-        noise = [_gumbel(log_p[0], seed, slot) for slot in range(looked.start, looked.stop)]
-        scores = log_p / temperature + torch.stack(noise)
-    chosen = scores.argmax(-1)
-    return chosen, log_p.gather(-1, chosen[:, None]).squeeze(-1).exp()
-
-
-def _check(sure: Tensor) -> None:
-    # No number: nothing was possible, or the model gave none. No guess is better than a made-up one.
-    if bool(sure.isnan().any()):
-        raise NothingFits
+    def _shown(self, step: int) -> Step:
+        """Return the canvas: behind a guessed end there is no text either."""
+        shown = self.tokens.clone()
+        ends = (shown == self._end).nonzero()
+        if len(ends):
+            shown[int(ends[0]) :] = self._end
+        open = torch.arange(len(shown), device=shown.device) >= self.settled
+        # Nothing is known of how an open slot's distribution moved; a settled one's is a point.
+        drift = torch.where(open, float("inf"), 0.0)
+        return Step(step, len(shown), shown, open, self._confidence.clone(), drift)
 
 
 def _gumbel(like: Tensor, seed: int, slot: int) -> Tensor:
@@ -189,17 +183,6 @@ def _gumbel(like: Tensor, seed: int, slot: int) -> Tensor:
 def _with(tokens: Tensor, start: int, guesses: Sequence[int]) -> Tensor:
     count = min(len(guesses), len(tokens) - start)
     if count:
-        tokens[start : start + count] = torch.tensor(guesses[:count], device=tokens.device)
+        guessed = torch.tensor(guesses[:count], dtype=tokens.dtype, device=tokens.device)
+        tokens[start : start + count] = guessed
     return tokens
-
-
-def _step(step: int, tokens: Tensor, confidence: Tensor, settled: int, end: int) -> Step:
-    """Return what is shown: behind a guessed end there is no text either."""
-    shown = tokens.clone()
-    ends = (shown == end).nonzero()
-    if len(ends):
-        shown[int(ends[0]) :] = end
-    open = torch.arange(len(tokens), device=tokens.device) >= settled
-    # Nothing is known of how an open slot's distribution moved; a settled one's is a point.
-    drift = torch.where(open, float("inf"), 0.0)
-    return Step(step, len(tokens), shown, open, confidence.clone(), drift)

@@ -6,13 +6,11 @@ What is counted is the weights, which are nearly all of it, and a tenth more for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import torch
 
 from frostline.errors import ModelUnusable
-from frostline.models.weights import numbers_in
 
 BEYOND_WEIGHTS = 1.1
 GB = 1e9
@@ -31,18 +29,18 @@ FULL = Way("float32", torch.float32, 4)
 HALF = Way("bfloat16", torch.bfloat16, 2)
 
 
-def chosen(folder: Path, device: torch.device) -> Way:
-    """Return how the model of `folder` is held on `device`: in full on a CPU where there is room.
+def chosen(name: str, numbers: int, device: torch.device) -> Way:
+    """Return how a model of so many numbers is held on `device`: in full on a CPU where there is room.
 
     Raises:
         ModelUnusable: it does not fit, with what would.
     """
-    numbers, room = numbers_in(folder), free(device)
+    room = free(device)
     ways = (FULL, HALF) if device.type == "cpu" else (HALF,)
     for way in ways:
         if needed(numbers, way) <= room:
             return way
-    raise ModelUnusable(_too_large(folder, numbers, room, device))
+    raise ModelUnusable(_too_large(name, numbers, room, device))
 
 
 def needed(numbers: int, way: Way) -> float:
@@ -61,10 +59,10 @@ def free(device: torch.device) -> float:
     return float(psutil.virtual_memory().available)
 
 
-def _too_large(folder: Path, numbers: int, room: float, device: torch.device) -> str:
+def _too_large(name: str, numbers: int, room: float, device: torch.device) -> str:
     least = needed(numbers, HALF)
     fits = room / (HALF.bytes * BEYOND_WEIGHTS)
     return (
-        f"{folder.name} has {numbers / GB:.1f} billion numbers and needs {least / GB:.1f} GB, and "
+        f"{name} has {numbers / GB:.1f} billion numbers and needs {least / GB:.1f} GB, and "
         f"{room / GB:.1f} GB are free on {device.type}; a model of up to {fits / GB:.1f} billion would fit"
     )

@@ -1,15 +1,19 @@
-"""A model's name to a backend: the embedded one, or a folder."""
+"""A model's name to a backend: the embedded one, a folder, or a GGUF file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import torch
 
 from frostline.errors import ModelUnusable
-from frostline.models import fit, folder, selftest, weights
+from frostline.models import fim, fit, folder, gguf, gguf_model, gguf_said, selftest, weights
 from frostline.models.backend import Backend, MaskedBackend
 from frostline.models.block import BlockBackend
+from frostline.models.causal import CausalBackend
+from frostline.models.published import Published
 from frostline.models.spec import ModelSpec
 from frostline.models.tokens import Tokens
 
@@ -45,23 +49,39 @@ def load(name: str, device: str, progress: weights.Progress = lambda _: None) ->
     Raises:
         ModelUnusable: it cannot be run, with the reason and what to do.
     """
-    at = folder_of(name)
-    spec = folder.read(at)
-    kind = _backend_of(spec)
-    tokens = Tokens(at)
-    chosen = device_of(device)
-    way = fit.chosen(at, chosen)
-    backend = kind(at, spec, tokens, weights.load(at, chosen, way.dtype, progress))
+    at, chosen = folder_of(name), device_of(device)
+    backend = _of_file(at, chosen, progress) if at.is_file() else _of(at, chosen, progress)
     selftest.check(backend)
     return backend
 
 
-def _backend_of(spec: ModelSpec) -> Callable[..., Backend]:
+def _of(at: Path, device: torch.device, progress: weights.Progress) -> Backend:
+    """Return the model of a folder."""
+    spec = folder.read(at)
+    kind = _backend_of(spec, at)
+    tokens = Tokens(at)
+    way = fit.chosen(at.name, weights.numbers_in(at), device)
+    return kind(at, spec, tokens, weights.load(at, device, way.dtype, progress))
+
+
+def _of_file(at: Path, device: torch.device, progress: weights.Progress) -> Backend:
+    """Return the model of a GGUF file. Its numbers are made floats, whatever they are in the file."""
+    file = gguf.read(at)
+    spec, asked = gguf_said.spec(file), gguf_said.asked(file)
+    tokens = Tokens(at, gguf_said.tokenizer(file))
+    way = fit.chosen(at.name, gguf_said.numbers(file), device)
+    model = gguf_model.module(file, device, way.dtype, progress)
+    return CausalBackend(at, spec, tokens, model, asked)
+
+
+def _backend_of(spec: ModelSpec, at: Path) -> Callable[..., Backend]:
     match spec.noise.kind, spec.attention:
         case "mask", "full":
             return MaskedBackend
         case "mask", "block" if spec.block:
             return BlockBackend
+        case "mask", "causal":
+            return partial(CausalBackend, fim=fim.asked(Published(at)))
     raise ModelUnusable(
         f"{spec.name} denoises in a way that is not supported yet "
         f"({spec.noise.kind} noise, {spec.attention} attention, {spec.length.kind} length)"

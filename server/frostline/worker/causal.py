@@ -1,4 +1,4 @@
-"""A request to the autoregressive peer: its gaps one after another, each refined until it is settled.
+"""A request to the autoregressive peer: one stretch of slots after another, each refined until it is settled.
 
 Where a masked model denoises all gaps jointly, this one fills them in reading order: each sees what
 the ones before it became, and nothing of those behind. The old text of a gap, or n-grams of what is
@@ -7,148 +7,161 @@ around it, is where the refinement starts; what comes out is the same from any s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from frostline.decoding.constrain import IMPOSSIBLE
-from frostline.decoding.jacobi import AHEAD, Guess, NGrams, Possible, jacobi, nothing
-from frostline.decoding.loop import Step
+from frostline.decoding.continuing import Continuing
+from frostline.decoding.jacobi import AHEAD, Guess, NGrams, Refining, nothing
+from frostline.decoding.loop import Asking, Step
+from frostline.models.backend import Look
 from frostline.models.causal import CausalBackend, CausalRun
 from frostline.wire import messages as wire
 from frostline.worker.canvas import Canvas, GapSlots
+from frostline.worker.drafting import Draft
+from frostline.worker.stability import Stability
+from frostline.worker.vocabulary import Vocabulary
+from frostline.worker.work import Steps
 
 # What a gap is refined from: its old text and n-grams, n-grams of what is around it, or nothing.
 Start = Literal["old", "ngrams", "nothing"]
 
 
-class Limits:
-    """What the slots of a gap may become, by the tokens of one model.
+def likelihood(tokens: Tensor, noise: Tensor) -> Asking:
+    """Ask for logits, and return (slots,) log-probabilities (nats) of tokens, given all left of each."""
+    logits = yield tokens
+    return torch.log_softmax(logits.float(), -1).gather(-1, tokens[:, None]).squeeze(-1)
 
-    Args:
-        spelling: the bytes of each id.
-        banned: (vocabulary,) ids that are never text.
-        ends: ids that say that the text is over; the first stands for all of them.
+
+class Writing(Draft):
+    """One request's canvas, written from left to right.
+
+    Attributes:
+        start: what a gap is refined from.
+        blind: slots to look at where there is no guess to check. By default a processor, to which
+            each slot is work, looks at one, unless there is old text to compare with.
     """
 
-    def __init__(self, spelling: Sequence[bytes], banned: Tensor, ends: Sequence[int]) -> None:
-        self._spelling = spelling
-        self._ends = torch.tensor(ends, device=banned.device)
-        self._never = banned.clone()
-        self._never[self._ends] = True
-        line_ends = torch.tensor([b"\n" in one for one in spelling], device=banned.device)
-        blank = torch.tensor([not one.strip() for one in spelling], device=banned.device)
-        # In a text of one line a line end is where it is over. A token that has text before the line
-        # end is not taken: the model writes that text as a token of its own, then ends.
-        self._over = line_ends & blank & ~banned
-        self._never_in_line = self._never | line_ends
+    backend: CausalBackend
+    run: CausalRun
+    likelihood = staticmethod(likelihood)
+    start: Start = "old"
+    blind: int | None = None
 
-    def of(self, gap: GapSlots) -> Possible:
-        """Return what the slots of `gap` may become."""
-        never = self._never if gap.multiline else self._never_in_line
-        ends = self._ends
-        if not gap.multiline:
-            ends = torch.cat([ends, self._over.nonzero().flatten()])
+    def __init__(
+        self, infill: wire.Infill, canvas: Canvas, backend: CausalBackend, vocabulary: Vocabulary
+    ) -> None:
+        super().__init__(infill, canvas, backend, vocabulary)
+        self.stability = Stability(canvas.gap, backend.spec.pad, final=True)
 
-        def possible(logits: Tensor, tokens: Tensor, first: int) -> Tensor:
-            over = logits[:, ends].amax(-1)
-            logits = logits.masked_fill(never, IMPOSSIBLE)
-            logits[:, self._ends[0]] = over
-            return self._begun(logits, tokens, first, gap.required) if gap.required else logits
+    @property
+    def last(self) -> Step:
+        return self._last
 
-        return possible
+    def begin(self, strength: float) -> Generator[Sequence[Look], list[Tensor], None]:
+        noise = self.backend.noise(len(self.canvas.slots))
+        tokens, open = yield from self._noised(noise, strength)
+        sure = torch.where(open, 0.0, 1.0)
+        self._last = Step(0, len(tokens), tokens, open, sure, torch.zeros_like(sure))
 
-    def _begun(self, logits: Tensor, tokens: Tensor, first: int, required: bytes) -> Tensor:
-        """Return the logits with only what spells on in the rows that have not spelled `required`."""
-        for row in range(len(logits)):
-            spelled = b"".join(self._spelling[one] for one in tokens[: first + row].tolist())
-            if len(spelled) >= len(required) or not required.startswith(spelled):
-                # Spelled, or a guess that does not spell it and so will not stand.
-                break
-            left = required[len(spelled) :]
-            fits = [
-                bool(one) and (one.startswith(left) or left.startswith(one))
-                for one in self._spelling
-            ]
-            logits[row].masked_fill_(~torch.tensor(fits, device=logits.device), IMPOSSIBLE)
-        return logits
+    def denoise(self) -> Steps:
+        while self.last.open.any():
+            yield from self._write(*self._next())
 
+    def _next(self) -> tuple[GapSlots, slice]:
+        """Return the first stretch of open slots in a row, and its gap."""
+        open = self.last.open.cpu()
+        start = int(open.nonzero()[0])
+        gap = self.canvas.gaps[int(self.canvas.gap[start])]
+        settled = (~open[start : gap.slots.stop]).nonzero()
+        return gap, slice(start, start + int(settled[0]) if len(settled) else gap.slots.stop)
 
-def drafted(
-    canvas: Canvas,
-    run: CausalRun,
-    backend: CausalBackend,
-    limits: Limits,
-    decoding: wire.Decoding,
-    start: Start = "old",
-    blind: int | None = None,
-) -> Iterator[Step]:
-    """Yield the whole canvas after each pass.
+    def _write(self, gap: GapSlots, slots: slice) -> Steps:
+        """Refine a stretch until it is settled, and say so after each look."""
+        before, behind = self.run.around(slots, self.last.tokens, ~self.last.open)
+        filling = self.run.filling(before, behind, slots.stop - slots.start)
+        refining = self._refining(gap, slots, self._guess(gap, before, behind))
+        while not refining.done:
+            filling.settled, filling.count = refining.settled, refining.count
+            (logits,) = yield [Look(filling, refining.tokens)]
+            self._take(slots, refining.answer(logits))
+            spent = self.last.step == self.infill.decoding.steps
+            if spent:
+                self._cut()
+            yield wire.Step(
+                self.infill.id, self.last.step, self.last.steps, self._drafts(self.last)
+            )
+            if spent:
+                return
 
-    Args:
-        blind: slots to look at in a pass that has no guess to check. By default a processor, to
-            which each slot is work, looks at one, unless there is old text to compare with.
-
-    Raises:
-        NothingFits: there is a slot that no token may stand in.
-    """
-    tokens = backend.noise(len(canvas.slots))
-    open = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
-    confidence = torch.zeros(len(tokens), device=tokens.device)
-    taken = 0
-    for number, gap in enumerate(canvas.gaps):
-        if not gap.count:
-            continue
-        filling = run.at(number, tokens)
-        before, behind = run.around(number, tokens)
-        costly = backend.device.type == "cpu" and not (start == "old" and gap.old)
-        steps = jacobi(
-            begun(gap, backend, start),
-            filling.score,
-            limits.of(gap),
-            backend.fim.ends[0],
-            guesses(gap, before, behind, start),
-            blind=blind or (1 if costly else AHEAD),
+    def _refining(self, gap: GapSlots, slots: slice, guess: Guess) -> Refining:
+        start = self.backend.noise(slots.stop - slots.start)
+        old = gap.old[slots.start - gap.start : slots.stop - gap.start]
+        if self.start == "old":
+            start[: len(old)] = torch.tensor(old, dtype=torch.long, device=start.device)
+        compared = self.start == "old" and bool(old)
+        costly = self.backend.device.type == "cpu" and not compared
+        decoding = self.infill.decoding
+        return Refining(
+            start,
+            self._possible(gap, slots),
+            self.backend.fim.ends[0],
+            guess,
+            blind=self.blind or (1 if costly else AHEAD),
             temperature=decoding.temperature,
-            seed=decoding.seed * 31 + number,
+            seed=decoding.seed * 8191 + slots.start,
         )
-        for step in steps:
-            tokens[gap.slots], open[gap.slots] = step.tokens, step.open
-            confidence[gap.slots] = step.confidence
-            drift = torch.where(open, float("inf"), 0.0)
-            taken += 1
-            yield Step(taken, len(tokens), tokens.clone(), open.clone(), confidence.clone(), drift)
 
+    def _guess(self, gap: GapSlots, before: list[int], behind: list[int]) -> Guess:
+        """Return guesses by the old text of a gap, then by the text around it."""
+        if self.start == "nothing":
+            return nothing
+        around = [before, behind]
+        return NGrams([gap.old, *around] if self.start == "old" else around, before)
 
-def begun(gap: GapSlots, backend: CausalBackend, start: Start) -> Tensor:
-    """Return (slots,) tokens to start from: the gap's old text, or ends of a text, which say nothing."""
-    tokens = backend.noise(gap.count)
-    old = gap.old[: gap.count] if start == "old" else ()
-    tokens[: len(old)] = torch.tensor(old, dtype=torch.long, device=tokens.device)
-    return tokens
+    def _possible(self, gap: GapSlots, slots: slice) -> Continuing:
+        """Return what the slots of a stretch may become."""
+        written = self.last.tokens[gap.start : slots.start].tolist()
+        spelled = b"".join(self.vocabulary.spelling[one] for one in written)
+        number = self.canvas.gaps.index(gap)
+        never, over = self.rules.banned.clone(), self.vocabulary.over(gap.multiline, gap.without)
+        never[list(self.backend.fim.ends)] = True
+        if not gap.multiline:
+            never |= self.rules.line_ends
+        if (outside := self.rules.outside[number]) is not None:
+            never |= outside
+        over[list(self.backend.fim.ends)] = True
+        required = gap.required
+        return Continuing(
+            never=never,
+            ends=over.nonzero().flatten(),
+            end=self.backend.fim.ends[0],
+            spelling=self.vocabulary.spelling,
+            slots=slots.stop - slots.start,
+            required=required[len(spelled) :] if required.startswith(spelled) else b"",
+            before=written[-1] if written else None,
+            shallow=self.rules.shallow[number],
+            begins_line=self.rules.begins_line,
+        )
 
+    def _take(self, slots: slice, step: Step) -> None:
+        """Put the slots of a stretch into the canvas as they are now."""
+        last = self.last
+        tokens, open, confidence = last.tokens.clone(), last.open.clone(), last.confidence.clone()
+        tokens[slots], open[slots], confidence[slots] = step.tokens, step.open, step.confidence
+        drift = torch.where(open, float("inf"), 0.0)
+        self._last = Step(last.step + 1, last.steps, tokens, open, confidence, drift)
 
-def guesses(gap: GapSlots, before: list[int], behind: list[int], start: Start) -> Guess:
-    """Return guesses by the old text of a gap, then by the text around it."""
-    if start == "nothing":
-        return nothing
-    around = [before, behind]
-    return NGrams([gap.old, *around] if start == "old" else around, before)
+    def _cut(self) -> None:
+        """Have nothing stand in the slots that are open: the budget is spent."""
+        last = self.last
+        tokens = last.tokens.masked_fill(last.open, self.backend.fim.ends[0])
+        self._last = replace(last, tokens=tokens, open=torch.zeros_like(last.open))
 
-
-def limits(backend: CausalBackend) -> Limits:
-    """Return what slots may become with this model."""
-    spelling = [*backend.tokens.spelled]
-    spelling += [b""] * (backend.vocabulary - len(spelling))
-    # Special tokens spell nothing, whatever a vocabulary calls them.
-    for one in (*backend.spec.banned, *backend.fim.ends):
-        spelling[one] = b""
-    banned = torch.tensor([not one or unprintable(one) for one in spelling])
-    return Limits(spelling, banned.to(backend.device), backend.fim.ends)
-
-
-def unprintable(spelled: bytes) -> bool:
-    """Return True for control characters, which are never wanted, CR among them: gaps are written with LF."""
-    return any((byte < 0x20 and byte not in b"\t\n") or byte == 0x7F for byte in spelled)
+    def doubted(self) -> Generator[Sequence[Look], list[Tensor], Tensor]:
+        """Return that nothing is: what is kept of a text written in order is what it would be anew."""
+        yield from ()
+        return torch.zeros_like(self.last.open)

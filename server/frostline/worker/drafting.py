@@ -28,8 +28,13 @@ from frostline.worker.work import Spent, Steps, looked_at
 RECHECKED = 0.15
 
 
-def drafting(infill: wire.Infill, backend: Backend, vocabulary: Vocabulary, spent: Spent) -> Steps:
-    """Yield what is to be looked at, a Step after each denoise step, and Done at the end.
+def drafting(
+    infill: wire.Infill, backend: Backend, vocabulary: Vocabulary, spent: Spent, kind: type[Draft]
+) -> Steps:
+    """Yield what is to be looked at, a Step after each step, and Done at the end.
+
+    Args:
+        kind: how this backend's text comes about.
 
     Raises:
         WorkerRefused: the request does not fit the model.
@@ -47,7 +52,7 @@ def drafting(infill: wire.Infill, backend: Backend, vocabulary: Vocabulary, spen
     canvas = canvases.build(
         infill.segments, infill.preamble, backend, at_start=infill.at_start, strength=strength
     )
-    draft = Draft(infill, canvas, backend, vocabulary)
+    draft = kind(infill, canvas, backend, vocabulary)
     yield from draft.begin(strength)
     yield from draft.denoise()
     doubted = yield from draft.doubted()
@@ -58,6 +63,8 @@ class Draft:
     """One request's canvas on its way to text."""
 
     denoising: Denoising
+    # How likely the model finds a text: the old text's least likely tokens are noised first.
+    likelihood = staticmethod(loop.likelihood)
 
     def __init__(
         self, infill: wire.Infill, canvas: Canvas, backend: Backend, vocabulary: Vocabulary
@@ -127,7 +134,7 @@ class Draft:
         Returns:
             (slots,) booleans: where the model would write something else now.
         """
-        last = self.denoising.now
+        last = self.last
         text = self._text(last)
         for gap in self.canvas.gaps:
             text[gap.slots] &= self._chosen(gap, last.tokens[gap.slots].tolist())
@@ -140,9 +147,14 @@ class Draft:
         again = free.possible(logits.float(), last.tokens, asked).argmax(-1)
         return asked & (again != last.tokens)
 
+    @property
+    def last(self) -> Step:
+        """The canvas after the last step."""
+        return self.denoising.now
+
     def done(self, spent: Spent, *, verified: bool) -> wire.Done:
         """Return the end of the run."""
-        last = self.denoising.now
+        last = self.last
         record = self.stability.record(last.step)
         return wire.Done(
             self.infill.id,
@@ -181,7 +193,7 @@ class Draft:
             old[kept] = self._chosen(gap, gap.old)
         if not old.any():
             return tokens, open
-        log_p = yield from looked_at(loop.likelihood(tokens, noise), self.run)
+        log_p = yield from looked_at(self.likelihood(tokens, noise), self.run)
         noised = choose.surest(-log_p, old, math.ceil(strength * int(old.sum()) - 1e-9))
         return tokens, open | noised
 

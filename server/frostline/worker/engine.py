@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from frostline.decoding import loop
 from frostline.models.backend import Backend
+from frostline.models.causal import CausalBackend
 from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
-from frostline.worker.drafting import drafting
+from frostline.worker.causal import Writing
+from frostline.worker.drafting import Draft, drafting
 from frostline.worker.vocabulary import Vocabulary
 from frostline.worker.work import Came, Spent, Steps, Work, looked_at, now, since
 
@@ -25,19 +26,26 @@ from frostline.worker.work import Came, Spent, Steps, Work, looked_at, now, sinc
 MOST_ROWS = 1024
 
 
+def kind_of(backend: Backend) -> type[Draft]:
+    """Return how a backend's text comes about."""
+    return Writing if isinstance(backend, CausalBackend) else Draft
+
+
 class Engine:
     """Runs requests on one backend."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._vocabulary = Vocabulary(backend)
+        self._kind = kind_of(backend)
         self._passes = 0
 
     def begin(self, request: wire.Infill | wire.Score) -> Work:
         """Return the work that answers a request: Steps and Done, or Scored."""
         spent = Spent()
         if isinstance(request, wire.Infill):
-            return Work(drafting(request, self.backend, self._vocabulary, spent), spent)
+            steps = drafting(request, self.backend, self._vocabulary, spent, self._kind)
+            return Work(steps, spent)
         return Work(self._scoring(request), spent)
 
     def advance(self, works: Sequence[Work]) -> list[Came]:
@@ -106,7 +114,7 @@ class Engine:
         tokens = [one for gap in canvas.gaps for one in gap.old]
         old = torch.tensor(tokens, device=self.backend.device)
         run = self.backend.open(canvas)
-        asking = loop.likelihood(old, self.backend.noise(len(old)))
+        asking = self._kind.likelihood(old, self.backend.noise(len(old)))
         log_p = yield from looked_at(asking, run)
         means = [float(log_p[gap.slots].mean()) if gap.count else 0.0 for gap in canvas.gaps]
         yield wire.Scored(request.id, tuple(means), tuple(gap.count for gap in canvas.gaps))

@@ -37,11 +37,18 @@ class Record:
 
 
 class Stability:
-    """Watches the steps of one run."""
+    """Watches the steps of one run.
 
-    def __init__(self, gap: Tensor, pad: int | None) -> None:
+    Args:
+        gap: (slots,) number of each slot's gap.
+        pad: the token that fills a gap behind its text, or None.
+        final: whether a slot that settles stays as it is whatever comes: then it is stable at once.
+    """
+
+    def __init__(self, gap: Tensor, pad: int | None, *, final: bool = False) -> None:
         self._gap = gap
         self._pad = pad
+        self._final = final
         self._before: Tensor | None = None
         self._marked_at = torch.full(gap.shape, -1)
         self._marked_as = torch.full(gap.shape, -1)
@@ -54,6 +61,8 @@ class Stability:
         likely = step.confidence.cpu() >= LIKELY
         still = (step.confidence.cpu() >= SURE) & (step.drift.cpu() <= STILL)
         stable = same & ((~open & likely) | (still & ~self._open_before(open)))
+        if self._final:
+            stable = ~open
         if not open.any():
             stable = torch.ones_like(open)
         self._before = tokens

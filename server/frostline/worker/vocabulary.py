@@ -73,6 +73,15 @@ class Vocabulary:
             begins_line=self.begins_line,
         )
 
+    def over(self, multiline: bool, without: str) -> Tensor:
+        """Return (vocabulary,) booleans: tokens that go on with what stands behind such a gap.
+
+        To a text that is written in order they say that it is over: the end of its line, or the quote
+        that closes its string.
+        """
+        behind = without if multiline else without + "\n"
+        return self._once(("over", behind), lambda one: _goes_past(one, behind)).clone()
+
     def _outside(self, without: str, forbidden: Sequence[int]) -> Tensor | None:
         """Return (vocabulary,) booleans: tokens that would leave a hole by one of these characters."""
         outside = None
@@ -99,6 +108,13 @@ class Vocabulary:
             made = torch.tensor([test(one) for one in self.spelling])
             self._made[key] = made.to(self._backend.device)
         return self._made[key]
+
+
+def _goes_past(token: bytes, behind: str) -> bool:
+    # Blanks in front of a line end are nobody's text; those in front of a quote are its string's.
+    return any(
+        (token.lstrip(b" \t") if one == "\n" else token).startswith(one.encode()) for one in behind
+    )
 
 
 def _leaves(token: bytes, without: str) -> bool:

@@ -11,6 +11,7 @@ from frostline.errors import ModelUnusable
 from frostline.models.families import (
     a2d,
     dream,
+    fill_in,
     llada,
     llada_moe,
     open_dcoder,
@@ -30,6 +31,7 @@ FAMILIES: tuple[Family, ...] = (
     sdar.FAMILY,
     stable_diffcoder.FAMILY,
     open_dcoder.FAMILY,
+    *fill_in.FAMILIES,
     *plain.FAMILIES,
 )
 
