@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -117,19 +119,39 @@ def test_helpers_ask_what_the_run_itself_would(trained: Path):
             assert torch.equal(one.weights, other.weights)
 
 
-def test_data_can_be_prepared_for_a_machine_without_an_index(
+def test_what_is_prepared_here_is_trained_on_a_machine_without_an_index_and_carried_back(
     command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    place = tmp_path / "data"
-    options = ("--size", "tiny", "--steps", "1", "--data", str(place))
+    monkeypatch.setattr(data, "PIECE", 100_000)
+    monkeypatch.setattr(folder, "PIECE", 150_000)
+    place, back = tmp_path / "data", tmp_path / "back"
+    options = ("--size", "tiny", "--steps", "2", "--data", str(place))
     assert command(*options, "--prepare") == 0
     assert "fetches nothing" in capsys.readouterr().err
+    shards = list(place.glob("*.bin"))
+    assert len(shards) > 2
+    assert max(file.stat().st_size for file in shards) <= 100_000
 
     def unreachable(*_: object) -> None:
         raise AssertionError("files were looked for")
 
     monkeypatch.setattr(data, "choose_files", unreachable)
-    assert command(*options, "--out", str(tmp_path / "model")) == 0
+    out = ("--out", str(tmp_path / "model"))
+    # As the large size does it on a GPU: helpers make the batches, products are in bf16.
+    changes = ("--set", "plan.helpers=1", "--precision", "bf16")
+    assert command(*options, *changes, *out, "--export", str(back)) == 0
+    assert max(file.stat().st_size for file in back.glob("*.safetensors")) < 200_000
+    assert not (back / "checkpoint").exists()
+    assert registry.load(str(back), "cpu").vocabulary == 1024
+    assert command("--resume", *out, "--data", str(place), "--export", str(tmp_path / "again")) == 0
+    files = [
+        {file.name: file.read_bytes() for file in one.iterdir()}
+        for one in (back, tmp_path / "again")
+    ]
+    assert files[0].keys() == files[1].keys()
+    assert all(
+        files[0][name] == files[1][name] for name in files[0] if name.endswith(".safetensors")
+    )
 
 
 def test_a_longer_run_goes_on_from_the_stable_phase(command, trained: Path, tmp_path: Path):
@@ -163,6 +185,26 @@ def test_the_card_says_what_was_learnt_from(trained: Path):
     card = (trained / "CARD.md").read_text()
     assert "standard library" in card
     assert "0.2 M parameters" in card
+
+
+def test_training_ends_when_its_hours_are_used(
+    command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seconds = itertools.count()
+    # A clock that is looked at when a step begins and when it ends: each step takes a second.
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    out = tmp_path / "hours"
+    options = ("--size", "tiny", "--from", str(trained), "--out", str(out))
+    assert command(*options, "--hours", str(6 / 3600)) == 0
+    assert state_of(out) == (6, 6.0)
+    assert command("--resume", "--out", str(out)) == 0
+    assert state_of(out) == (6, 6.0)
+
+
+def state_of(out: Path) -> tuple[int, float]:
+    """Return the steps and seconds that a run's checkpoint stands at."""
+    state = json.loads((out / "checkpoint" / "state.json").read_text())
+    return state["step"], state["elapsed"]
 
 
 def test_a_step_that_a_machine_slept_in_does_not_use_up_the_budget():

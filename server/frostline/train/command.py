@@ -12,6 +12,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command. Loads nothing heavy."""
     option = parser.add_argument
     option("--out", type=Path, metavar="DIR", help="folder of the new model")
+    option(
+        "--export",
+        type=Path,
+        metavar="DIR",
+        help="at the end also write the model here, without checkpoints and in files of at most 60 MB, "
+        "to carry it; with --resume: of a run that has ended",
+    )
     option("--hours", type=float, help="budget of training time (default 1; tiny: 0.01)")
     option("--steps", type=int, help="budget in steps instead: the same seed, the same weights")
     option(

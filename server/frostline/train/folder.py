@@ -115,6 +115,19 @@ def _name(at: int, pieces: int) -> str:
     return "model.safetensors" if pieces == 1 else f"model-{at + 1:05}-of-{pieces:05}.safetensors"
 
 
+def export(folder: Path, to: Path) -> list[Path]:
+    """Return the files of the model in `folder`, copied to another without its checkpoints."""
+    to.mkdir(parents=True, exist_ok=True)
+    form = [
+        folder / name for name in ("config.json", "frostline.json", "tokenizer.json", "CARD.md")
+    ]
+    return [
+        Path(shutil.copy2(file, to))
+        for file in (*form, *sorted(folder.glob("model*.safetensors*")))
+        if file.is_file()
+    ]
+
+
 def read_weights(place: Path) -> dict[str, Tensor]:
     """Return the weights in a folder, in one file or in pieces, or those of a .safetensors file.
 

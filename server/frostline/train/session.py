@@ -75,6 +75,12 @@ def train(args: argparse.Namespace) -> int:
         done = runs.train(run, plan, args.out, teller.told)
         config = json.loads((args.out / "config.json").read_text("utf-8"))
         card.write(args.out, config, shard.facts, _training(asked, run, model, device))
+        if done and args.export is not None:
+            files = folder.export(args.out, args.export)
+            largest = max(file.stat().st_size for file in files)
+            teller.say(
+                f"{args.export} holds it too, to carry: {len(files)} files, the largest {largest / 1e6:.1f} MB"
+            )
         teller.say(
             f"{args.out} holds the model; figures: frostline train --evaluate {args.out}"
             if done
