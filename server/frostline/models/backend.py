@@ -67,11 +67,13 @@ class Look:
         tokens: (slots,).
         whole: look at the whole window anew and keep nothing of it, whatever is kept: for the
             last word before a commit.
+        believed: (slots, vocabulary) logits that the look before came to, for a model that is told.
     """
 
     run: Run
     tokens: Tensor
     whole: bool = False
+    believed: Tensor | None = None
 
 
 class Backend(Protocol):

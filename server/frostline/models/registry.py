@@ -13,6 +13,7 @@ from frostline.models import fim, fit, folder, gguf, gguf_model, gguf_said, self
 from frostline.models.backend import Backend, MaskedBackend
 from frostline.models.block import BlockBackend
 from frostline.models.causal import CausalBackend
+from frostline.models.prefixed import CanvasBackend
 from frostline.models.published import Published
 from frostline.models.spec import ModelSpec
 from frostline.models.tokens import Tokens
@@ -80,6 +81,8 @@ def _backend_of(spec: ModelSpec, at: Path) -> Callable[..., Backend]:
             return MaskedBackend
         case "mask", "block" if spec.block:
             return BlockBackend
+        case "uniform", "prefix_canvas" if spec.block:
+            return CanvasBackend
         case "mask", "causal":
             return partial(CausalBackend, fim=fim.asked(Published(at)))
     raise ModelUnusable(

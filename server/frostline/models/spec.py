@@ -38,6 +38,19 @@ class Quote(msgspec.Struct, frozen=True):
     middle: tuple[int, ...] = ()
 
 
+class Chat(msgspec.Struct, frozen=True):
+    """Tokens around the turns of a talk, for a model that follows instructions.
+
+    Attributes:
+        turn, end: around a turn, which begins with who speaks.
+        thought: around what the model thinks before it answers; None where it does not.
+    """
+
+    turn: int
+    end: int
+    thought: tuple[int, int] | None = None
+
+
 class Sampler(msgspec.Struct, frozen=True):
     """How a model with uniform noise is denoised, as its checkpoint says (DiffusionGemma's names).
 
@@ -71,6 +84,7 @@ class ModelSpec(msgspec.Struct, frozen=True):
         begin_of_file: the token that stands before a file's first one, and only there.
         trained_on: language that it knows, empty for no claim.
         instruction: whether it follows instructions.
+        chat: how it is told one.
     """
 
     name: str
@@ -88,6 +102,7 @@ class ModelSpec(msgspec.Struct, frozen=True):
     begin_of_file: int | None = None
     trained_on: str = ""
     instruction: bool = False
+    chat: Chat | None = None
 
     @property
     def pad(self) -> int | None:

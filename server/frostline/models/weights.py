@@ -28,6 +28,7 @@ _CLASSES = {
     "llama": "LlamaForCausalLM",
     "starcoder2": "Starcoder2ForCausalLM",
     "gemma": "GemmaForCausalLM",
+    "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
 }
 _EXPERT = re.compile(r"(.+\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
 
@@ -47,11 +48,12 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype, progress: Progr
     family = families.of(published)
     config, model = _bare(published, family)
     tensors = {}
-    for name, tensor in _read(files_of(folder), progress):
+    for name, tensor in _read(files_of(folder), progress, family.left_out):
         # Old checkpoints store the rotary tables too; they are computed here.
         if not name.endswith(".rotary_emb.inv_freq"):
             tensors[family.tensor(name)] = tensor.to(device=device, dtype=dtype)
     _stack_experts(tensors)
+    _tie(model, tensors, family)
     return fitted(model, config, tensors, device, folder)
 
 
@@ -74,22 +76,22 @@ def fitted(
         misfit = str(error).splitlines()[1].strip().rstrip(".")
         said = "its config.json" if where.is_dir() else "what it says of itself"
         raise ModelUnusable(f"the weights in {where} do not fit {said}: {misfit[:200]}") from error
-    _rebuild_rotary(model, config, device)
+    _compute_tables(model, config, device)
     return model.eval().requires_grad_(False)
 
 
 def numbers_in(folder: Path) -> int:
-    """Return how many numbers the weights in `folder` are, from the files' headers alone.
+    """Return how many numbers of the weights in `folder` are loaded, from the files' headers alone.
 
     Raises:
         ModelUnusable: a file is missing or torn.
     """
-    count = 0
+    count, left_out = 0, families.of(Published(folder)).left_out
     for path in files_of(folder):
         try:
             with safe_open(path, framework="pt") as opened:
                 for name in opened.keys():  # noqa: SIM118 - not a dict
-                    numbers = 1
+                    numbers = 0 if name.startswith(left_out) else 1
                     for size in opened.get_slice(name).get_shape():
                         numbers *= size
                     count += numbers
@@ -137,7 +139,11 @@ def _bare(published: Published, family: Family) -> tuple[Any, nn.Module]:
         config = transformers.AutoConfig.for_model(**values)
         config._attn_implementation = "sdpa"
         with torch.device("meta"):
-            return config, class_of(family.base)(config)
+            model = class_of(family.base)(config)
+        for part in family.left_out:
+            above, _, name = part.rstrip(".").rpartition(".")
+            delattr(model.get_submodule(above), name)
+        return config, model
     except ModelUnusable:
         raise
     except Exception as error:  # whatever a wrong value makes the library stumble over
@@ -145,7 +151,9 @@ def _bare(published: Published, family: Family) -> tuple[Any, nn.Module]:
         raise ModelUnusable(f"{path} describes no model that can be built: {why[:200]}") from error
 
 
-def _read(files: list[Path], progress: Progress) -> Iterator[tuple[str, Tensor]]:
+def _read(
+    files: list[Path], progress: Progress, left_out: tuple[str, ...]
+) -> Iterator[tuple[str, Tensor]]:
     """Yield each tensor with its name, telling how far it got."""
     total = sum(path.stat().st_size for path in files)
     done = 0
@@ -153,6 +161,8 @@ def _read(files: list[Path], progress: Progress) -> Iterator[tuple[str, Tensor]]
         try:
             with safe_open(path, framework="pt") as opened:
                 for name in opened.keys():  # noqa: SIM118 - not a dict
+                    if name.startswith(left_out):
+                        continue
                     tensor = opened.get_tensor(name)
                     done += tensor.numel() * tensor.element_size()
                     yield name, tensor
@@ -184,9 +194,20 @@ def _stack_experts(tensors: dict[str, Tensor]) -> None:
         tensors[f"{layer}.down_proj"] = torch.stack([parts["down", one] for one in range(count)])
 
 
-def _rebuild_rotary(model: nn.Module, config: Any, device: torch.device) -> None:
-    # Rotary tables are computed, not stored, so a module born on "meta" has none.
+def _tie(model: nn.Module, tensors: dict[str, Tensor], family: Family) -> None:
+    """Put the tensors that a checkpoint does not repeat where they stand a second time."""
+    for name in model.state_dict():
+        if name not in tensors and (other := family.tied(name)) in tensors:
+            tensors[name] = tensors[other]
+
+
+def _compute_tables(model: nn.Module, config: Any, device: torch.device) -> None:
+    # What is computed and not stored, a module born on "meta" has not: rotary tables, and the factor
+    # that Gemma's embeddings are multiplied with.
     for name, module in list(model.named_modules()):
         if name.endswith("rotary_emb"):
             parent = model.get_submodule(name.rpartition(".")[0])
-            setattr(parent, name.rpartition(".")[2], type(module)(config).to(device))
+            made = type(module)(getattr(module, "config", config)).to(device)
+            setattr(parent, name.rpartition(".")[2], made)
+        elif hasattr(module, "scalar_embed_scale"):
+            module.embed_scale = torch.tensor(module.scalar_embed_scale, device=device)

@@ -20,6 +20,8 @@ from frostline.models.spec import ModelSpec
 from frostline.wire.messages import Gap, Piece, PieceState, Text
 
 LINE_ROOM, BLOCK_ROOM = 16, 48
+# What is written in order takes no more slots than it needs, so it gets as many times more.
+IN_ORDER = 4
 # A model that expands starts with this many, as DreamOn does.
 FIRST_ROOM = 4
 # Less context than this, and a model has nothing to go by.
@@ -99,13 +101,18 @@ def build(
     if not wanted:
         raise WorkerRefused("empty", "there is nothing to fill")
     room = spec.max_context - wanted - 1
-    if room < LEAST_CONTEXT:
-        most = spec.max_context - LEAST_CONTEXT - 1
+    most = spec.max_context - LEAST_CONTEXT - 1
+    between = room // 2
+    if spec.attention == "prefix_canvas":
+        # What stands between the holes is on the canvas as well.
+        most = min(most, spec.block)
+        between = min(between, spec.block - wanted)
+    if wanted > most:
         raise WorkerRefused(
             "too-long",
             f"this selection needs {wanted} tokens and {spec.name} can fill {most} at once; select less",
         )
-    trimmed = _fit([piece for _, piece in texts], _ends(pieces), room)
+    trimmed = _fit([piece for _, piece in texts], _ends(pieces), room, between)
     starts = at_start and (isinstance(segments[0], Gap) or trimmed[0] == texts[0][1])
     for (place, _), piece in zip(texts, trimmed, strict=True):
         pieces[place] = piece
@@ -121,10 +128,15 @@ def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSl
     encode = backend.tokens.encode
     old = encode(gap.required + gap.old) if gap.old else []
     beginning = len(encode(gap.required))
+    if old and backend.spec.noise.kind == "uniform":
+        # Its beginning stays on such a canvas as it is, in tokens of its own.
+        old = encode(gap.required) + encode(gap.old)
     if not spare:
         room = len(old)
     elif gap.room is not None:
         room = max(gap.room + beginning, 1 if strength >= 1 else len(old))
+    elif old and backend.spec.attention == "causal":
+        room = max(2 * len(old), beginning + _first_room(backend.spec, gap))
     elif old:
         # Without pads every slot becomes text, so a rewrite gets as many as there were.
         room = len(old) + (0 if backend.spec.pad is None else _more(len(old), strength))
@@ -146,7 +158,8 @@ def _slots(gap: Gap, backend: Backend, strength: float, *, spare: bool) -> GapSl
 def _first_room(spec: ModelSpec, gap: Gap) -> int:
     if spec.length.kind == "expand_delete":
         return FIRST_ROOM
-    return BLOCK_ROOM if gap.multiline else LINE_ROOM
+    room = BLOCK_ROOM if gap.multiline else LINE_ROOM
+    return room * IN_ORDER if spec.attention == "causal" else room
 
 
 def _more(length: int, strength: float) -> int:
@@ -174,16 +187,18 @@ def _ends(pieces: Sequence[list[int] | GapSlots]) -> tuple[bool, bool]:
     return isinstance(pieces[0], list), isinstance(pieces[-1], list)
 
 
-def _fit(texts: list[list[int]], ends: tuple[bool, bool], room: int) -> list[list[int]]:
+def _fit(
+    texts: list[list[int]], ends: tuple[bool, bool], room: int, most_between: int
+) -> list[list[int]]:
     """Return the texts cut to `room` tokens in all.
 
-    Text between gaps stays whole while it takes at most half of the room, else the longer ones lose
+    Text between gaps stays whole while it takes at most `most_between`, else the longer ones lose
     their middles. Of what is left the text before gets two thirds and the text behind one, each the
     other's unused share.
     """
     first = 1 if ends[0] else 0
     last = len(texts) - 1 if ends[1] and len(texts) > first else len(texts)
-    between = _hollowed(texts[first:last], room // 2)
+    between = _hollowed(texts[first:last], most_between)
     left = room - sum(map(len, between))
     before = texts[0] if first else []
     behind = texts[-1] if last < len(texts) else []

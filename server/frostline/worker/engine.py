@@ -18,6 +18,7 @@ from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
 from frostline.worker.causal import Writing
 from frostline.worker.drafting import Draft, drafting
+from frostline.worker.renoising import Renoised
 from frostline.worker.vocabulary import Vocabulary
 from frostline.worker.work import Came, Spent, Steps, Work, looked_at, now, since
 
@@ -28,7 +29,9 @@ MOST_ROWS = 1024
 
 def kind_of(backend: Backend) -> type[Draft]:
     """Return how a backend's text comes about."""
-    return Writing if isinstance(backend, CausalBackend) else Draft
+    if isinstance(backend, CausalBackend):
+        return Writing
+    return Renoised if backend.spec.noise.kind == "uniform" else Draft
 
 
 class Engine:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from frostline.errors import ModelUnusable
 from frostline.models.families import (
     a2d,
+    diffusion_gemma,
     dream,
     fill_in,
     llada,
@@ -31,6 +32,7 @@ FAMILIES: tuple[Family, ...] = (
     sdar.FAMILY,
     stable_diffcoder.FAMILY,
     open_dcoder.FAMILY,
+    diffusion_gemma.FAMILY,
     *fill_in.FAMILIES,
     *plain.FAMILIES,
 )

@@ -28,6 +28,8 @@ class Family:
         spec: what a checkpoint can do, for one without a frostline.json.
         config: config.json in the words of `base`.
         tensor: a tensor's published name to its name in `base`.
+        left_out: beginnings of names in `base` of parts that are not loaded.
+        tied: a name in `base` to the one whose tensor stands there too, where it has none of its own.
     """
 
     model_type: str
@@ -36,6 +38,8 @@ class Family:
     spec: Callable[[Published], ModelSpec]
     config: Callable[[Config], Config] = _as_it_is
     tensor: Callable[[str], str] = _as_it_is
+    left_out: tuple[str, ...] = ()
+    tied: Callable[[str], str] = _as_it_is
 
 
 def only(config: Mapping[str, Any], name: str, **fixed: Any) -> None:
