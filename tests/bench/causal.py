@@ -1,66 +1,81 @@
 """The autoregressive peer on real weights: is refinement what plain decoding writes, and what does it cost?
 
     python tests/bench/fetch_qwen_coder.py ~/weights
-    python tests/bench/causal.py ~/weights/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf [--holes 200]
+    python tests/bench/causal.py ~/weights/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf [--holes 60]
 
-Holes are cut from the sources of installed packages (pip and Pygments): nine of ten are the rest of a
-line, one of ten is two or three whole lines. Each is filled token by token, then refined from
-nothing, from n-grams of its surroundings, and from the text that the file has there. Equal means: the
-same tokens. Passes of different shapes add up in different order, so where two tokens are as likely
-as makes no difference either may come out; such a hole is counted as different, and the difference of
-the two logits is printed. Exact match compares with the file, white space at the ends apart.
+Holes are those of `frostline bench`: statements and ends of lines of installed packages, 4 to 48 tokens.
+Each is filled token by token, then refined from nothing, from n-grams of its surroundings, and from
+the text that the file has there, the ways taking turns. Equal means: the same tokens. Looks of different
+shapes add up in different order, so where two tokens are as likely as makes no difference either may
+come out; such a hole is counted as different, and by how much the two logits differ is printed. Time
+is the processor's; the prompt is read anew for each way and counted apart, as it costs all the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import re
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-import pip
-import pygments
 import torch
 from torch import Tensor
 
-from frostline.decoding.jacobi import AHEAD, greedy
-from frostline.decoding.loop import Step
+from frostline.evals import holes
+from frostline.evals.holes import Case
 from frostline.models import registry
+from frostline.models.causal import CausalBackend
+from frostline.models.memory import Memory
 from frostline.wire import messages as wire
 from frostline.worker import canvas as canvases
-from frostline.worker import causal
+from frostline.worker.causal import Writing
+from frostline.worker.vocabulary import Vocabulary
 
-LINE = re.compile(r"^( +)((?:return|raise|if|for|with|[a-z_.]+ =) )(.{4,40})$", re.MULTILINE)
-BLOCK = re.compile(
-    r"^( {4,})((?=\S)(?!def |class |@)(?:.{8,60}\n\1(?=\S)){1,2}.{8,60})$", re.MULTILINE
-)
-STARTS: tuple[causal.Start, ...] = ("nothing", "ngrams", "old")
+# Slots beyond those of the text that stood there: what goes on for longer is cut, in all ways alike.
+SPARE = 16
 
 
-@dataclass(frozen=True)
-class Hole:
-    before: str
-    old: str
-    behind: str
-    multiline: bool
+class Plain(Writing):
+    start = "nothing"
+    blind = 1
+
+
+class Empty(Writing):
+    start = "nothing"
+    blind = 8
+
+
+class NGrams(Writing):
+    start = "ngrams"
+
+
+class Old(Writing):
+    start = "old"
+
+
+WAYS: dict[str, type[Writing]] = {
+    "token by token": Plain,
+    "from nothing": Empty,
+    "from n-grams": NGrams,
+    "from the old text": Old,
+}
 
 
 @dataclass
 class Sum:
-    holes: int = 0
-    exact: int = 0
-    ended: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    equal: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STARTS, 0))
-    forwards: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STARTS, 0))
-    took: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STARTS, 0.0))
+    looks: int = 0
+    prompt_s: float = 0.0
+    s: float = 0.0
+    equal: int = 0
+
+
+@dataclass
+class Filled:
+    tokens: Tensor
+    looks: int
+    prompt_s: float
+    s: float
 
 
 def main() -> None:
@@ -68,115 +83,94 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("model")
-    parser.add_argument("--holes", type=int, default=200)
+    parser.add_argument("--holes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--part", default="1/1", help="2/3 is the second of three parts of the holes"
-    )
+    parser.add_argument("--context", type=int, default=900, help="characters around a hole")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     backend = registry.load(args.model, "cpu")
-    limits = causal.limits(backend)
-    sums = {"lines": Sum(), "blocks": Sum()}
-    part, parts = map(int, args.part.split("/"))
-    for number, hole in list(enumerate(holes(args.holes, args.seed)))[part - 1 :: parts]:
-        kind = "blocks" if hole.multiline else "lines"
-        row = measured(backend, limits, hole, sums[kind])
-        print(json.dumps({"hole": number, "kind": kind, **row}), file=sys.stderr, flush=True)
-    print(json.dumps({name: vars(one) for name, one in sums.items()}) if args.json else table(sums))
+    assert isinstance(backend, CausalBackend), "this model does not read from left to right"
+    vocabulary = Vocabulary(backend)
+    encode = backend.tokens.encode
+    cases = holes.cut(holes.installed(), args.holes, lambda text: len(encode(text)), seed=args.seed)
+    sums = {name: Sum() for name in WAYS}
+    tokens = ended = exact = 0
+    for number, case in enumerate(cases):
+        found = {
+            name: filled(case, way, backend, vocabulary, args.context) for name, way in WAYS.items()
+        }
+        plain = found["token by token"].tokens
+        end = backend.fim.ends[0]
+        length = int((plain != end).sum())
+        text = backend.tokens.spell(plain[:length].tolist()).decode(errors="replace")
+        tokens += min(length + 1, len(plain))
+        ended += length < len(plain)
+        exact += text.strip() == case.text.strip()
+        row = {"hole": number, "text": text, "was": case.text}
+        for name, one in found.items():
+            total = sums[name]
+            total.looks += one.looks
+            total.prompt_s += one.prompt_s
+            total.s += one.s
+            total.equal += bool(torch.equal(one.tokens, plain))
+            if not torch.equal(one.tokens, plain):
+                row[f"{name}: apart by"] = apart(case, backend, plain, one.tokens, args.context)
+        print(json.dumps(row), file=sys.stderr, flush=True)
+    many = len(cases)
+    print(
+        f"{many} holes, {tokens} tokens with their ends; {ended} ended by themselves, {exact} exact"
+    )
+    print(f"{'':<20}{'equal':>10}{'looks/token':>14}{'s/hole':>10}{'prompt s':>10}{'of plain':>10}")
+    plain_s = sums["token by token"].s
+    for name, one in sums.items():
+        print(
+            f"{name:<20}{f'{one.equal}/{many}':>10}{one.looks / tokens:>14.3f}{one.s / many:>10.2f}"
+            f"{one.prompt_s / many:>10.2f}{one.s / plain_s:>10.2f}"
+        )
 
 
-def holes(count: int, seed: int) -> list[Hole]:
-    """Return holes of installed files, always the same ones for a seed."""
-    chance = random.Random(seed)
-    found: dict[bool, list[Hole]] = {False: [], True: []}
-    for package in (pip, pygments):
-        for path in sorted(Path(package.__file__).parent.rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            for multiline, pattern, group in ((False, LINE, 3), (True, BLOCK, 2)):
-                for match in pattern.finditer(text):
-                    start, end = match.span(group)
-                    before, behind = text[max(start - 400, 0) : start], text[end : end + 200]
-                    found[multiline].append(Hole(before, text[start:end], behind, multiline))
-    blocks = count // 10
-    chosen = chance.sample(found[False], count - blocks) + chance.sample(found[True], blocks)
-    chance.shuffle(chosen)
-    return chosen
+def canvas_of(case: Case, backend: CausalBackend, context: int) -> canvases.Canvas:
+    before, after = case.before[-(context * 2 // 3) :], case.after[: context // 3]
+    gap = wire.Gap(
+        0, old=case.text, multiline=case.multiline, indent=case.indent, room=case.tokens + SPARE
+    )
+    parts = (wire.Text(before), gap, wire.Text(after))
+    return canvases.build(parts, "", backend, at_start=False)
 
 
-def measured(backend: Any, limits: causal.Limits, hole: Hole, total: Sum) -> dict[str, Any]:
-    room = 32 if hole.multiline else 16
-    gap = wire.Gap(0, old=hole.old, multiline=hole.multiline, room=room)
-    parts = (wire.Text(hole.before), gap, wire.Text(hole.behind))
-    canvas = canvases.build(parts, "", backend, at_start=False)
-    plain, plain_s, margins = plainly(backend, limits, canvas)
-    end = backend.fim.ends[0]
-    length = int((plain != end).sum())
-    text = backend.tokens.spell(plain[:length].tolist()).decode(errors="replace")
-    total.holes += 1
-    total.exact += text.strip() == hole.old.strip()
-    total.ended += length < len(plain)
-    total.tokens += min(length + 1, len(plain))
-    total.seconds += plain_s
-    row: dict[str, Any] = {"old": hole.old, "text": text, "tokens": length, "s": round(plain_s, 2)}
-    for start in STARTS:
-        began = time.perf_counter()
-        run = backend.open(canvas)
-        steps = causal.drafted(canvas, run, backend, limits, wire.Decoding(), start, blind=AHEAD)
-        last = last_of(steps)
-        total.took[start] += time.perf_counter() - began
-        total.forwards[start] += run.forwards
-        differs = (last.tokens != plain).nonzero()
-        total.equal[start] += not len(differs)
-        row[f"from {start}"] = run.forwards
-        if len(differs):
-            row[f"{start} differs by"] = margins[int(differs[0])]
-    return row
+def filled(
+    case: Case, way: type[Writing], backend: CausalBackend, vocabulary: Vocabulary, context: int
+) -> Filled:
+    """Return what a way makes of a hole, and what it cost from the second look on."""
+    backend.memory = Memory()
+    canvas = canvas_of(case, backend, context)
+    draft = way(wire.Infill("bench", ()), canvas, backend, vocabulary)
+    for _ in draft.begin(1.0):
+        raise AssertionError("a text that is written from nothing asks nothing first")
+    looks, prompt_s, s, steps, seen = 0, 0.0, 0.0, draft.denoise(), None
+    try:
+        while True:
+            came = next(steps) if seen is None else steps.send(seen)
+            seen = None
+            if not isinstance(came, wire.Message):
+                began = time.process_time()
+                seen = backend.look(came)
+                took = time.process_time() - began
+                looks += 1
+                if looks == 1:
+                    prompt_s += took
+                else:
+                    s += took
+    except StopIteration:
+        return Filled(draft.last.tokens, looks, prompt_s, s)
 
 
-def plainly(
-    backend: Any, limits: causal.Limits, canvas: canvases.Canvas
-) -> tuple[Tensor, float, list[float]]:
-    """Return the tokens of plain decoding, its seconds, and how far each was ahead of the second."""
-    margins: list[float] = []
-    began = time.perf_counter()
-    filling = backend.open(canvas).at(0, backend.noise(len(canvas.slots)))
-    possible = limits.of(canvas.gaps[0])
-
-    def watched(logits: Tensor, tokens: Tensor, first: int) -> Tensor:
-        logits = possible(logits, tokens, first)
-        best = logits[0].topk(2).values
-        margins.append(float(best[0] - best[1]))
-        return logits
-
-    last = last_of(greedy(len(canvas.slots), filling.score, watched, backend.fim.ends[0]))
-    return last.tokens, time.perf_counter() - began, margins
-
-
-def last_of(steps: Iterator[Step]) -> Step:
-    *_, last = steps
-    return last
-
-
-def table(sums: dict[str, Sum]) -> str:
-    rows = []
-    for kind, one in sums.items():
-        many = max(one.holes, 1)
-        rows += [
-            f"{kind}: {one.holes} holes, {one.tokens} tokens with their ends",
-            f"  exact match         {one.exact / many:.1%}",
-            f"  ended by themselves {one.ended / many:.1%}",
-            f"  {'start':<10}{'equal':>12}{'forwards/token':>16}{'seconds/hole':>14}",
-            f"  {'greedy':<10}{'':>12}{1:>16.3f}{one.seconds / many:>14.2f}",
-        ]
-        for start in STARTS:
-            rows.append(
-                f"  {start:<10}{f'{one.equal[start]}/{one.holes}':>12}"
-                f"{one.forwards[start] / max(one.tokens, 1):>16.3f}{one.took[start] / many:>14.2f}"
-            )
-    return "\n".join(rows)
+def apart(case: Case, backend: CausalBackend, one: Tensor, other: Tensor, context: int) -> float:
+    """Return how far apart the logits are of the first two tokens that differ."""
+    slot = int((one != other).nonzero()[0])
+    logits = backend.open(canvas_of(case, backend, context)).predict(one)[slot]
+    return round(float(logits[one[slot]] - logits[other[slot]]), 6)
 
 
 if __name__ == "__main__":

@@ -114,6 +114,79 @@ def fast_tokenizer(
     return ids
 
 
+def pieces_tokenizer(folder: Path, marks: Iterable[str]) -> dict[str, int]:
+    """Write tokenizer.json of pieces with byte fallback, as Gemma has it, and return all its entries."""
+    letters = [chr(code) for code in range(0x21, 0x7F)]
+    pieces = [
+        "\u2581",
+        "\n",
+        "\t",
+        *letters,
+        "re",
+        "tu",
+        "retu",
+        "rn",
+        "return",
+        "\u2581=",
+        "\u2581\u2581",
+    ]
+    merges = [
+        ("r", "e"),
+        ("t", "u"),
+        ("re", "tu"),
+        ("r", "n"),
+        ("retu", "rn"),
+        ("\u2581", "="),
+        ("\u2581", "\u2581"),
+    ]
+    entries = [*marks, *(f"<0x{byte:02X}>" for byte in range(256)), *pieces]
+    ids = {text: one for one, text in enumerate(entries)}
+    added = [
+        {
+            "id": ids[text],
+            "content": text,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for text in marks
+    ]
+    write(
+        folder / "tokenizer.json",
+        {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": added,
+            "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+            "pre_tokenizer": None,
+            "post_processor": None,
+            "decoder": {
+                "type": "Sequence",
+                "decoders": [
+                    {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                    {"type": "ByteFallback"},
+                    {"type": "Fuse"},
+                ],
+            },
+            "model": {
+                "type": "BPE",
+                "dropout": None,
+                "unk_token": "<unk>",
+                "continuing_subword_prefix": None,
+                "end_of_word_suffix": None,
+                "fuse_unk": True,
+                "byte_fallback": True,
+                "vocab": ids,
+                "merges": [f"{a} {b}" for a, b in merges],
+            },
+        },
+    )
+    return ids
+
+
 # --- weights ------------------------------------------------------------------------------------
 
 

@@ -202,6 +202,9 @@ class Filling:
         first = read = len(self._prompt) + self.settled - 1
         if not self.forwards:
             first = self._backend.memory.recall(self._whole, read, self._kept)
+            for one in (*self._kept.keys, *self._kept.values):
+                # Room that no look has filled: it is not seen, but no number times nothing is none.
+                one[:, :, first:] = 0
         at = self._everywhere[first : read + self.count]
         fresh = not self._kept.keys
         return _Asked(self._whole[at], at, at[read - first :] - first, self._kept, fresh)
