@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from frostline.errors import ModelUnusable
@@ -112,17 +112,8 @@ def tokenizer(file: Gguf) -> dict[str, Any]:
             f"{file.path} has a tokenizer of a kind ({kind} {splits}) that cannot be read from GGUF; "
             f"these can: {known}. Use the model's safetensors folder instead"
         )
-    entries = file.wanted("tokenizer.ggml.tokens", list)
-    kinds = file.meta.get("tokenizer.ggml.token_type") or [_NORMAL] * len(entries)
     merges = file.wanted("tokenizer.ggml.merges", list)
-    if len(kinds) != len(entries):
-        raise ModelUnusable(f"{file.path} is damaged: its tokenizer does not fit together")
-    together = list(enumerate(zip(entries, kinds, strict=True)))
-    added = [
-        {"id": one, "content": text, "special": True}
-        for one, (text, kind) in together
-        if kind in (_CONTROL, _USER_DEFINED)
-    ]
+    added = [{"id": one, "content": text, "special": True} for text, one in _special(file).items()]
     return {
         "added_tokens": added,
         "normalizer": None,
@@ -131,7 +122,7 @@ def tokenizer(file: Gguf) -> dict[str, Any]:
         "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
         "model": {
             "type": "BPE",
-            "vocab": {text: one for one, (text, kind) in together if kind == _NORMAL},
+            "vocab": {text: one for one, text, kind in _entries(file) if kind == _NORMAL},
             "merges": merges,
         },
     }
@@ -161,23 +152,19 @@ def numbers(file: Gguf) -> int:
     return sum(math.prod(entry.shape) for entry in file.tensors.values())
 
 
-def find(name: Path) -> Path | None:
-    """Return the GGUF file that `name` is, or the only one in the folder that it is; else None."""
-    if name.suffix == ".gguf":
-        return name if name.is_file() else None
-    files = sorted(name.glob("*.gguf")) if name.is_dir() else []
-    return files[0] if len(files) == 1 else None
-
-
 def _special(file: Gguf) -> dict[str, int]:
     """Return the id of each token that is a mark and no text."""
-    entries = file.wanted("tokenizer.ggml.tokens", list)
-    kinds = file.meta.get("tokenizer.ggml.token_type") or []
-    return {
-        text: one
-        for one, (text, kind) in enumerate(zip(entries, kinds, strict=False))
-        if kind in (_CONTROL, _USER_DEFINED)
-    }
+    marks = (_CONTROL, _USER_DEFINED)
+    return {text: one for one, text, kind in _entries(file) if kind in marks}
+
+
+def _entries(file: Gguf) -> Iterator[tuple[int, str, int]]:
+    """Yield the entries of its tokenizer: id, text and kind."""
+    texts = file.wanted("tokenizer.ggml.tokens", list)
+    kinds = file.meta.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
+    if len(kinds) != len(texts):
+        raise ModelUnusable(f"{file.path} is damaged: its tokenizer does not fit together")
+    yield from zip(range(len(texts)), texts, kinds, strict=True)
 
 
 def _ends(file: Gguf) -> list[int]:

@@ -139,6 +139,10 @@ class ModelSpec(msgspec.Struct, frozen=True):
             sentences.append(
                 f"{self.name} does not see the text behind a hole where it stands, only a quotation of it."
             )
+        if self.attention == "causal":
+            sentences.append(
+                f"{self.name} writes from left to right: of several holes one after another, not jointly."
+            )
         if self.length.kind == "fixed":
             sentences.append(
                 f"{self.name} does not choose how long a text gets: a hole is filled to its last slot."
