@@ -24,9 +24,10 @@ def test_an_instruction_to_a_model_that_follows_none_is_refused(tmp_path: Path) 
 def test_the_status_of_a_loaded_model_says_what_it_cannot_do(tmp_path: Path) -> None:
     folder = str(tiny.make(tmp_path, length={"kind": "fixed"}))
     worker = Worker(Options(folder))
-    assert worker._status().message == ""
+    assert worker._status().cannot == ()
     worker._engine = Engine(registry.load(folder, "cpu"))
-    assert worker._status().message == (
-        "tiny does not follow instructions. "
-        "tiny does not choose how long a text gets: a hole is filled to its last slot."
+    assert worker._status().cannot == (
+        "tiny does not follow instructions.",
+        "tiny does not choose how long a text gets: a hole is filled to its last slot.",
     )
+    assert worker._status().message == ""

@@ -162,5 +162,6 @@ export interface StatusTold {
   readonly device?: string;
   readonly progress?: number;
   readonly memory?: number;
+  readonly cannot?: string[];
   readonly message?: string;
 }

@@ -17,7 +17,7 @@ interface Looks {
 
 /** Return how things are. What the user has in front of them comes first. */
 function looks(server: Server, drafts: Drafts): Looks {
-  const { worker, model = "", device = "", progress, memory, message = "" } = server.status;
+  const { worker, model = "", device = "", progress, memory, cannot = [], message = "" } = server.status;
   if (server.life === "off") {
     return { text: "$(circle-slash) Frostline: off", words: "Frostline is off" };
   }
@@ -53,7 +53,9 @@ function looks(server: Server, drafts: Drafts): Looks {
     return { text: "$(circle-outline) Frostline: idle", words: "Frostline loads its model with the first draft" };
   }
   const size = memory === undefined ? "" : `, ${Math.round(memory / 1024 ** 2)} MiB`;
-  return { text: "$(pass) Frostline: ready", words: `Frostline is ready: ${model} on ${device}${size}` };
+  const ready = `Frostline is ready: ${model} on ${device}${size}`;
+  const words = cannot.length > 0 ? [`${ready}.`, ...cannot].join(" ") : ready;
+  return { text: "$(pass) Frostline: ready", words };
 }
 
 export class Status implements vscode.Disposable {

@@ -106,7 +106,7 @@ async def _model_checks(client: Any, settings: Settings) -> list[Check]:
         told = refusal["message"] if refusal else "no draft came"
         return [Check("model", False, told, "see `frostline models` and the setting `model`")]
     memory = status.get("memory") or 0
-    limits = status.get("message") or "nothing that is asked of models here"
+    limits = " ".join(status.get("cannot", ())) or "nothing that is asked of models here"
     return [
         Check("model", True, found),
         Check("cannot", True, limits),

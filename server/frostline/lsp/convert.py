@@ -132,6 +132,7 @@ def status_out(status: wire.Status) -> ext.StatusTold:
         device=status.device,
         progress=status.progress,
         memory=status.memory,
+        cannot=status.cannot,
         message=status.message,
     )
 

@@ -222,6 +222,8 @@ class StatusTold(Wire, frozen=True):
     Attributes:
         progress: 0 to 1 while loading.
         memory: bytes that the worker takes.
+        cannot: what the model that is loaded cannot do, a sentence each.
+        message: why there is none.
     """
 
     worker: WorkerState
@@ -229,6 +231,7 @@ class StatusTold(Wire, frozen=True):
     device: str = ""
     progress: float | None = None
     memory: int | None = None
+    cannot: tuple[str, ...] = ()
     message: str = ""
 
 

@@ -246,7 +246,8 @@ class Status(Message, frozen=True, tag="status"):
         max_context: tokens the model sees at once; 0 until loaded.
         language: what it was trained on, empty for no claim.
         instruction: whether it follows instructions.
-        message: why there is no model; of a loaded one what it cannot do, a sentence each.
+        cannot: what a loaded model cannot do, a sentence each.
+        message: why there is no model.
     """
 
     state: WorkerState
@@ -257,6 +258,7 @@ class Status(Message, frozen=True, tag="status"):
     max_context: int = 0
     language: str = ""
     instruction: bool = False
+    cannot: tuple[str, ...] = ()
     message: str = ""
 
 

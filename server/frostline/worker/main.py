@@ -217,8 +217,8 @@ class Worker:
             max_context=spec.max_context if spec else 0,
             language=spec.trained_on if spec else "",
             instruction=spec.instruction if spec else False,
-            # Why there is no model, or what the one there is cannot do.
-            message=self._message or " ".join(spec.cannot if spec else ()),
+            cannot=spec.cannot if spec else (),
+            message=self._message,
         )
 
     def _tell_all(self) -> None:

@@ -125,6 +125,7 @@ M.STATUS = 'frostline/status'
 ---@field device? string
 ---@field progress? number
 ---@field memory? integer
+---@field cannot? string[]
 ---@field message? string
 
 return M

@@ -93,6 +93,7 @@ function M.show()
       table.insert(parts, ('%d MiB'):format(worker.memory / 2 ^ 20))
     end
     local lines = { M.line(buf), table.concat(parts, ', ') }
+    vim.list_extend(lines, worker.cannot or {})
     table.insert(lines, last ~= '' and last or nil)
     vim.api.nvim_echo({ { table.concat(lines, '\n') } }, true, {})
   end)
