@@ -1,9 +1,9 @@
 """The autoregressive peer on real weights: is refinement what plain decoding writes, and what does it cost?
 
     python tests/bench/fetch_qwen_coder.py ~/weights
-    python tests/bench/causal.py ~/weights/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf [--holes 60]
+    python tests/bench/causal.py ~/weights/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf [--holes 40]
 
-Holes are those of `frostline bench`: statements and ends of lines of installed packages, 4 to 48 tokens.
+Holes are those of `frostline bench`: statements and ends of lines of installed packages, 4 to 24 tokens.
 Each is filled token by token, then refined from nothing, from n-grams of its surroundings, and from
 the text that the file has there, the ways taking turns. Equal means: the same tokens. Looks of different
 shapes add up in different order, so where two tokens are as likely as makes no difference either may
@@ -33,7 +33,8 @@ from frostline.worker.causal import Writing
 from frostline.worker.vocabulary import Vocabulary
 
 # Slots beyond those of the text that stood there: what goes on for longer is cut, in all ways alike.
-SPARE = 16
+SPARE = 8
+MOST_TOKENS = 24
 
 
 class Plain(Writing):
@@ -83,7 +84,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("model")
-    parser.add_argument("--holes", type=int, default=60)
+    parser.add_argument("--holes", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--context", type=int, default=900, help="characters around a hole")
     parser.add_argument("--threads", type=int, default=1)
@@ -93,7 +94,13 @@ def main() -> None:
     assert isinstance(backend, CausalBackend), "this model does not read from left to right"
     vocabulary = Vocabulary(backend)
     encode = backend.tokens.encode
-    cases = holes.cut(holes.installed(), args.holes, lambda text: len(encode(text)), seed=args.seed)
+    cases = holes.cut(
+        holes.installed(),
+        args.holes,
+        lambda text: len(encode(text)),
+        seed=args.seed,
+        most=MOST_TOKENS,
+    )
     sums = {name: Sum() for name in WAYS}
     tokens = ended = exact = 0
     for number, case in enumerate(cases):

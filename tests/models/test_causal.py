@@ -145,3 +145,10 @@ def test_a_window_that_slides_is_no_longer_than_it_is_wide(tmp_path: Path) -> No
     folder = fill_in.starcoder2(tmp_path)
     published.changed(folder, "config.json", sliding_window=128)
     assert folders.read(folder).max_context < 128
+
+
+def test_on_a_processor_a_window_is_no_longer_than_it_reads_in_seconds(tmp_path: Path) -> None:
+    folder = fill_in.qwen_coder(tmp_path)
+    published.changed(folder, "config.json", max_position_embeddings=32768)
+    assert folders.read(folder).max_context > 8000
+    assert registry.load(str(folder), "cpu").spec.max_context == 1024

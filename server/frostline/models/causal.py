@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,6 +26,9 @@ from frostline.models.fim import Fim
 from frostline.models.memory import Memory
 from frostline.models.spec import ModelSpec
 from frostline.models.tokens import Tokens
+
+# Tokens that are read at once on a processor, which takes seconds for a thousand of them.
+ON_PROCESSOR = 1024
 
 
 class CausalBackend(Backend):
@@ -39,10 +43,11 @@ class CausalBackend(Backend):
         self, folder: Path, spec: ModelSpec, tokens: Tokens, model: nn.Module, fim: Fim
     ) -> None:
         self.folder = folder
-        self.spec = spec
         self.fim = fim
         self.tokens = tokens
         self.device = next(model.parameters()).device
+        most = ON_PROCESSOR if self.device.type == "cpu" else spec.max_context
+        self.spec = msgspec.structs.replace(spec, max_context=min(spec.max_context, most))
         # transformers' classes are typed as little more than modules.
         self.model: Any = model
         cast(Any, model).config._attn_implementation = attention.NAME
