@@ -1,20 +1,25 @@
 """The hub that models are pulled from, through huggingface_hub.
 
 Its downloads are files of their own that go on where they broke off, also in another process (the
-library's own keep nothing of a broken one). What goes wrong with the world is one sentence.
+library's own keep nothing of a broken one): its session and its login fetch them, by names that it
+publishes. What goes wrong with the world is one sentence.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from frostline.errors import ModelUnusable
 from frostline.models.store import File, Progress, Pulled
 
+# How often a line that broke is taken up again with nothing come meanwhile, how long after, and how long a
+# line may be silent.
+TRIES, WAIT_S, SILENT_S = 5, 1.0, 30.0
+BUSY = (408, 429, 500, 502, 503, 504)
 _NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 
 
@@ -65,40 +70,43 @@ class HuggingFace:
             ModelUnusable: it broke off; what came so far stays.
         """
         import huggingface_hub
-        from huggingface_hub.file_download import http_get
-        from huggingface_hub.utils import logging
-        from huggingface_hub.utils._headers import build_hf_headers
 
-        # It tells of each try again; what comes of them is said once.
-        logging.set_verbosity_error()
         url = huggingface_hub.hf_hub_url(model.name, file.name, revision=model.revision)
-        # As it is, not packed: a packed file could not be gone on with in its middle.
-        headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
-        with _said(model.name, model.revision), path.open("ab") as opened:
-            http_get(
-                url,
-                opened,
-                resume_size=path.stat().st_size,
-                headers=headers,
-                expected_size=file.size,
-                displayed_filename=file.name,
-                tqdm_class=_told(progress),
-            )
+        path.touch()
+        left = TRIES
+        with _said(model.name, model.revision):
+            while (start := path.stat().st_size) < file.size and left:
+                try:
+                    _go_on(url, path, start, progress)
+                except Exception as error:
+                    if left == 1 or not _may_pass(error):
+                        raise
+                    time.sleep(WAIT_S)
+                left = TRIES if path.stat().st_size > start else left - 1
 
 
-def _told(progress: Progress) -> Any:
-    """Return a class with the face of a tqdm bar that tells `progress` of each stretch of bytes."""
-    from huggingface_hub.utils.tqdm import tqdm
+def _go_on(url: str, path: Path, start: int, progress: Progress) -> None:
+    """Write what is at `url` from its byte `start` on to the end of the file at `path`."""
+    from huggingface_hub import get_session, get_token, hf_raise_for_status
 
-    class Told(tqdm):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            progress(int(n or 0))
-            return None
-
-    return Told
+    # As it is, not packed: a packed file could not be gone on with in its middle.
+    headers = {"Accept-Encoding": "identity"}
+    if token := get_token():
+        headers["Authorization"] = f"Bearer {token}"
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    asked = get_session().stream(
+        "GET", url, headers=headers, timeout=SILENT_S, follow_redirects=True
+    )
+    with path.open("ab") as opened, asked as answer:
+        hf_raise_for_status(answer)
+        if start and answer.status_code == 200:
+            # All of it comes, whatever was asked for.
+            opened.truncate(0)
+            progress(-start)
+        for stretch in answer.iter_bytes():
+            opened.write(stretch)
+            progress(len(stretch))
 
 
 @contextmanager
@@ -138,8 +146,15 @@ def _said(name: str, revision: str | None) -> Iterator[None]:
         ) from error
 
 
+def _may_pass(error: Exception) -> bool:
+    """Return whether to ask again makes sense: the line broke, or the hub has too much to do."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if isinstance(error, HfHubHTTPError):
+        return error.response is not None and error.response.status_code in BUSY
+    return _broken_line(error)
+
+
 def _broken_line(error: BaseException) -> bool:
     modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-    return bool(modules & {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3"}) or (
-        isinstance(error, OSError) and "Consistency check failed" in str(error)
-    )
+    return bool(modules & {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3"})
