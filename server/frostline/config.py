@@ -33,7 +33,8 @@ class Settings:
 
     Attributes:
         enabled: False means that nothing at all is sent to the worker.
-        model: "embedded", the name of a pulled model (OWNER/NAME), or the folder of one.
+        model: "embedded", the name of a pulled model (OWNER/NAME), the folder of one, or a GGUF file.
+        peer: a model, named in the same ways, that is asked for what `model` says it cannot do; "" for none.
         device: "auto", "cpu", "cuda" or "mps".
         threads: processor threads of the model; 0 leaves it to torch.
         worker: "" starts one on demand; "scripted:FILE" plays recorded steps.
@@ -62,6 +63,7 @@ class Settings:
 
     enabled: bool = True
     model: str = EMBEDDED
+    peer: str = ""
     device: str = "auto"
     threads: int = 0
     worker: str = ""

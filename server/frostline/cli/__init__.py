@@ -74,7 +74,9 @@ def _command(commands: Commands, name: str, help: str, example: str) -> argparse
 
 
 def _settings_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--model", help="'embedded' or a model folder (default: the settings')")
+    command.add_argument(
+        "--model", help="'embedded', a model's folder or GGUF file (default: the settings')"
+    )
     command.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"))
     command.add_argument("--threads", type=int, help="processor threads of the model")
 

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from frostline.lsp import convert
 from frostline.lsp import extension as ext
 from frostline.lsp.documents import Documents
 from frostline.lsp.driver import Driver
+from frostline.lsp.route import Routed
 from frostline.wire import messages as wire
 from frostline.wire.client import WorkerClient, WorkerFace
 from frostline.wire.scripted import Script, ScriptedWorker, read_script
@@ -199,7 +201,18 @@ class FrostlineServer(LanguageServer):
         """Return the worker of the present settings; nothing is sent by this."""
         if self._worker is None:
             self._worker = self._factory(self.settings, self.worker_status)
+            if self.settings.peer:
+                self._worker = Routed(self._worker, self._peer(), self.settings.peer, self._log)
         return self._worker
+
+    def _peer(self) -> WorkerFace:
+        """Return the worker of the model that is asked for what the first one cannot do."""
+        settings = replace(self.settings, model=self.settings.peer)
+        return self._factory(settings, lambda _: None)
+
+    def _log(self, sentence: str) -> None:
+        """Tell the editor's log a sentence."""
+        self.window_log_message(types.LogMessageParams(types.MessageType.Info, sentence))
 
     def worker_status(self, status: wire.Status) -> None:
         """Pass on what the worker says of itself."""
@@ -368,7 +381,7 @@ def _worker_for(settings: Settings, on_status: Callable[[wire.Status], None]) ->
 
 
 def _another_worker(before: Settings, after: Settings) -> bool:
-    names = ("model", "device", "threads", "worker", "idle_s")
+    names = ("model", "peer", "device", "threads", "worker", "idle_s")
     return any(getattr(before, name) != getattr(after, name) for name in names)
 
 

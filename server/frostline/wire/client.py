@@ -41,8 +41,13 @@ StatusHandler = Callable[[wire.Status], None]
 class WorkerFace(Protocol):
     """What the server needs of a worker; `WorkerClient` and `ScriptedWorker` both have it."""
 
-    status: wire.Status
-    sent: int
+    @property
+    def status(self) -> wire.Status:
+        """What was last heard of the worker."""
+
+    @property
+    def sent(self) -> int:
+        """Messages sent so far; none while nobody asks."""
 
     def infill(self, request: wire.Infill) -> AsyncIterator[wire.Step | wire.Done]:
         """Yield the steps of a run and then its end."""
