@@ -28,6 +28,9 @@ async function becomes(text: string): Promise<void> {
   await window.see(() => window.text(), (seen) => seen === text);
 }
 
+/** What is drawn as ghost text, whose brackets are drawn by themselves. */
+const ghost = async (): Promise<string> => (await window.ghost()).replace(/\n/g, "");
+
 test("off starts no server; turned on and off again it changes at once (complaint 10)", async () => {
   const starts = (): string => (existsSync(code.path("starts")) ? readFileSync(code.path("starts"), "utf8") : "");
   const before = starts();
@@ -55,7 +58,9 @@ test("the embedded model loads with the first draft, with what is done of it, an
   await window.press("Alt+i", "Alt+i");
   await window.see(() => window.status(), (text) => text.includes("draft ready"));
   const seen = await window.page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
-  assert.ok(seen.some((text) => /Frostline: loading/.test(text)), seen.join(" | "));
+  const shares = seen.flatMap((text) => /Frostline: loading (\d+) %/.exec(text)?.[1] ?? []).map(Number);
+  assert.ok(shares.length > 0, seen.join(" | "));
+  assert.deepEqual(shares, [...shares].sort((one, other) => one - other));
   assert.ok(seen.some((text) => /drafting \d+\/\d+/.test(text)), seen.join(" | "));
   await window.press("ArrowRight", "Escape");
   await window.see(() => window.status(), (text) => text.includes("Frostline: ready"));
@@ -65,7 +70,7 @@ test("the embedded model loads with the first draft, with what is done of it, an
 test("a worker that is killed in the middle of a draft is told as lost, with the file as it was, and the next draft has another", async () => {
   const text = "def area(radius):\n    return 3.14 * radius\n";
   // So many slots, settled one by one, that it is far from done when it is killed.
-  await open({ runs: undefined, files: { "a.py": text }, machine: { "frostline.length": 200, "frostline.threshold": 0 } });
+  await open({ runs: undefined, files: { "a.py": text }, machine: { "frostline.length": 64, "frostline.threshold": 0 } });
   await up();
   const server = code.serverPid;
   await window.goto(2, 12);
@@ -93,7 +98,9 @@ test("where there is no server the status says so, and what to do", async () => 
   await window.page.locator('.statusbar-item[id*="frostline.status"]').click();
   const menu = window.page.locator(".quick-input-list .monaco-list-row");
   await menu.filter({ hasText: "Install the Server" }).first().waitFor();
-  await window.press("Escape");
+  await menu.filter({ hasText: "Show the Output" }).first().click();
+  const output = window.page.locator(".output-view-container .view-line, .panel .view-line", { hasText: "/nowhere/frostline" });
+  await output.first().waitFor();
   code.set({});
   await up();
 });
@@ -119,12 +126,22 @@ test("ghost text comes when it is asked for, and is taken word by word from what
   await up();
   await window.goto(1, 13);
   await window.press("F9");
-  const ghost = async (): Promise<string> => (await window.ghost()).replace(/\n/g, "");
   await window.see(ghost, (text) => text.includes("best.of(all)"));
   assert.equal(await window.dirty(), false);
   await window.press("Control+ArrowRight");
   await window.see(() => window.text(), (text) => text.startsWith("value = max(best"));
   await window.see(ghost, (text) => text.includes("of(all)") && !text.includes("best"));
+  await window.press("Tab");
+  await becomes("value = max(best.of(all), 1)\n");
+});
+
+test("ghost text that is typed along is not written twice (complaint 19)", async () => {
+  await open({ runs: [[["░", "best.of(all)"]]] });
+  await up();
+  await window.goto(1, 13);
+  await window.press("F9");
+  await window.see(ghost, (text) => text.includes("best.of(all)"));
+  await window.page.keyboard.type("best"); // as fast as it can be, and taken at once
   await window.press("Tab");
   await becomes("value = max(best.of(all), 1)\n");
 });
@@ -161,12 +178,27 @@ test("indicator draws nothing, and the status says how the draft is (complaint 2
   await window.see(() => window.lenses(), (text) => text.includes("Accept"));
 });
 
-test("a draft is announced where that is wished, begun and ready", async () => {
-  await open({ settings: { "frostline.announce": "on" } });
+test("a draft is announced to a screen reader, and to whoever wishes it", async () => {
+  await open({ settings: { "editor.accessibilitySupport": "on" }, runs: [[["best"]], [["rest"]], [["test"]]] });
   await up();
   await window.goto(1, 13);
   await window.press("Alt+i", "Alt+i");
-  await window.see(() => window.notifications(), (all) => all.some((text) => text.includes("The draft is ready")));
+  const said = async (): Promise<boolean> => (await window.notifications()).some((text) => text.includes("The draft is ready"));
+  await window.see(said, (ready) => ready);
+  await window.command("Notifications: Clear All Notifications");
+  await window.see(said, (still) => !still);
+  await window.see(() => window.lenses(), (text) => text.includes("Accept"));
+  code.set({}, { "frostline.announce": "off", "frostline.codeLens": false });
+  await window.see(() => window.lenses(), (text) => text === ""); // so the other setting counts as well
+  await window.press("Alt+i", "Alt+n");
+  await window.see(() => window.drawnText(), (text) => text === "rest");
+  await window.see(() => window.status(), (text) => text.includes("draft ready"));
+  assert.equal(await said(), false);
+  code.set({}, { "frostline.announce": "on" });
+  await window.see(() => window.lenses(), (text) => text !== "");
+  await window.press("Alt+i", "Alt+n");
+  await window.see(() => window.drawnText(), (text) => text === "test");
+  await window.see(said, (ready) => ready);
 });
 
 test("an excluded file never gets a draft, and the sentence says why (complaint 23)", async () => {

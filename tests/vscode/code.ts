@@ -40,7 +40,6 @@ export interface Opened {
   readonly settings?: Settings;
   /** Settings that only a machine has, such as which program is the server. */
   readonly machine?: Settings;
-  readonly restricted?: boolean;
 }
 
 const BASE: Settings = {
@@ -233,6 +232,8 @@ export interface Drawn {
   readonly text: string;
   readonly italic: boolean;
   readonly color: string;
+  /** The style of its border: none, dotted, solid. */
+  readonly frame: string;
 }
 
 /** One window, seen and used as a person does. */
@@ -260,8 +261,13 @@ export class Window {
 
   // --- what a person does ------------------------------------------------------------------------
 
+  /** Click beside the text. While a window opens things move; a locator's click would scroll the editor away. */
   async focus(): Promise<void> {
-    await this.page.locator(".editor-instance .view-lines").first().click({ position: { x: 400, y: 5 } });
+    await until(async () => {
+      const box = await this.page.locator(".editor-instance .overflow-guard").first().boundingBox();
+      await this.page.mouse.click((box?.x ?? 0) + 460, (box?.y ?? 0) + 60);
+      return this.page.evaluate(() => document.activeElement?.closest(".editor-instance") !== null);
+    }, "the editor has the focus");
   }
 
   /** Put the cursor at a line and column, from 1. */
@@ -331,7 +337,8 @@ export class Window {
             const style = getComputedStyle(span, "::after");
             const text = /^"(.*)"$/s.exec(style.content)?.[1];
             const plain = text?.replace(/\u00a0/g, " ").replace(/\\(.)/g, "$1");
-            return plain === undefined ? [] : [{ text: plain, italic: style.fontStyle === "italic", color: style.color }];
+            const looks = { italic: style.fontStyle === "italic", color: style.color, frame: style.borderTopStyle };
+            return plain === undefined ? [] : [{ text: plain, ...looks }];
           }),
         )
         .filter((runs) => runs.length > 0);
@@ -340,6 +347,14 @@ export class Window {
 
   async drawnText(): Promise<string> {
     return (await this.drawn()).map((runs) => runs.map((run) => run.text).join("")).join("\n");
+  }
+
+  /** The colour behind the text. */
+  async paper(): Promise<string> {
+    return this.page.evaluate(() => {
+      const editor = document.querySelector(".editor-instance .monaco-editor-background");
+      return getComputedStyle(editor as Element).backgroundColor;
+    });
   }
 
   /** The old text that is struck. */
@@ -363,6 +378,15 @@ export class Window {
 
   async lenses(): Promise<string> {
     return (await this.page.locator(".codelens-decoration").allTextContents()).join(" / ");
+  }
+
+  /** How far down the code lenses and the lines of the file are, in pixels. */
+  async heights(): Promise<readonly number[]> {
+    return this.page.evaluate(() =>
+      [...document.querySelectorAll(".editor-instance .codelens-decoration, .editor-instance .view-line")]
+        .map((element) => element.getBoundingClientRect().top)
+        .sort((one, other) => one - other),
+    );
   }
 
   async statusText(id: string): Promise<string> {

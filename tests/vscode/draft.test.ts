@@ -46,7 +46,7 @@ async function untouched(text = AREA): Promise<void> {
 }
 
 test("the draft is seen getting clearer, and the file stays as it is (complaint 2, complaint 5)", async () => {
-  await open({ pauseMs: 700 });
+  await open({ pauseMs: 1500 });
   await window.select(2, 5);
   await window.press("Alt+i", "Alt+i");
   await window.see(() => window.drawnText(), (text) => text === "░░░░░░░░░");
@@ -57,11 +57,15 @@ test("the draft is seen getting clearer, and the file stays as it is (complaint 
   assert.equal(await window.struck(), "return 3.14 * r * r");
   assert.match(await window.status(), /drafting 2\/4/);
   assert.match(await window.statusWords(), /Frostline is drafting, step 2 of 4/);
+  await window.see(() => window.lenses(), (text) => /^Accept What Is Stable\s\|\sReject$/.test(text));
+  const heights = await window.heights();
   await window.see(() => window.drawnText(), (text) => text === "return math.pi * r ** 2");
   const [last] = await window.see(() => window.drawn(), (lines) => lines[0]?.every((run) => !run.italic) ?? false);
   // Open, draft and stable differ in shape, not in colour alone.
   assert.ok(half?.some((run) => run.italic) && half.some((run) => /^░+$/.test(run.text)));
   assert.equal(last?.length, 1);
+  await window.see(() => window.lenses(), (text) => /Accept\s\|\sLine/.test(text));
+  assert.deepEqual(await window.heights(), heights, "neither a lens nor a line has moved");
   await untouched();
 });
 
@@ -254,6 +258,19 @@ test("a tall draft opens as a diff beside the file, without taking the focus (co
   await becomes(`def area(r):\n    ${tall}\n`);
   await window.press("Control+z");
   await becomes(AREA);
+});
+
+test("every draft opens as a diff where that is the user's choice, and the diff gets clearer too", async () => {
+  await open({ machine: { "frostline.view": "diff" }, pauseMs: 700 });
+  await window.select(2, 5);
+  await window.press("Alt+i", "Alt+i");
+  const right = window.page.locator(".editor.modified .view-lines");
+  await right.locator(".view-line", { hasText: "math.pi" }).first().waitFor();
+  await right.locator(".view-line", { hasText: "return math.pi * r ** 2" }).first().waitFor();
+  await ready();
+  await untouched();
+  await window.press("ArrowRight", "Escape"); // the first key ends the selection
+  await window.see(async () => right.count(), (count) => count === 0);
 });
 
 test("a server that is killed leaves the file as it was, and comes back (complaint 11)", async () => {

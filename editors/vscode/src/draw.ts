@@ -2,7 +2,8 @@
 //
 // VS Code draws attached text on one line only, so a draft with more lines than its hole gets a mark that
 // says how many more there are; `diff.ts` shows those. Never by colour alone: an open slot is a shade of
-// the same width, a draft is slanted, stable text is upright, old text is struck.
+// the same width, a draft is slanted, stable text is upright, old text is struck. Themes of high contrast
+// have nothing behind added text, so there it has a frame.
 
 import * as vscode from "vscode";
 
@@ -30,6 +31,16 @@ const LOOKS: Record<Looks, vscode.ThemableDecorationAttachmentRenderOptions> = {
   },
   more: { color: new vscode.ThemeColor("frostline.draftForeground"), fontStyle: "italic" },
 };
+
+type Frame = Pick<vscode.ThemableDecorationAttachmentRenderOptions, "border" | "borderColor">;
+
+function frame(looks: Looks): Frame {
+  const { kind } = vscode.window.activeColorTheme;
+  const high = kind === vscode.ColorThemeKind.HighContrast || kind === vscode.ColorThemeKind.HighContrastLight;
+  const style = { open: undefined, more: undefined, draft: "dotted", stable: "solid" }[looks];
+  const borderColor = new vscode.ThemeColor("contrastBorder");
+  return high && style !== undefined ? { border: `1px ${style}`, borderColor } : {};
+}
 
 export interface Run {
   readonly text: string;
@@ -86,6 +97,7 @@ export class Draw implements vscode.Disposable {
     this.subscriptions = [
       drafts.onDidChange((uri) => this.all(uri)),
       vscode.window.onDidChangeVisibleTextEditors(() => this.all()),
+      vscode.window.onDidChangeActiveColorTheme(() => this.all()),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("frostline.view")) {
           this.all();
@@ -140,7 +152,7 @@ export class Draw implements vscode.Disposable {
         const place = new vscode.Range(part.end, part.end);
         together(line).forEach((run, number) => {
           const margin = number === 0 && !part.isEmpty ? { margin: "0 0 0 1ch" } : {};
-          const after = { ...LOOKS[run.looks], ...margin, contentText: drawn(run, tabSize) };
+          const after = { ...LOOKS[run.looks], ...frame(run.looks), ...margin, contentText: drawn(run, tabSize) };
           runs[number]?.push({ range: place, renderOptions: { after } });
         });
       });
@@ -168,12 +180,14 @@ function together(runs: readonly Run[]): readonly Run[] {
   return result;
 }
 
-/** Return a range's part on each of its lines. */
+/** Return a range's part on each of its lines; the indentation of the later ones is none of it. */
 function linesIn(document: vscode.TextDocument, range: vscode.Range): readonly vscode.Range[] {
   const parts: vscode.Range[] = [];
   for (let line = range.start.line; line <= range.end.line; line += 1) {
-    const whole = document.lineAt(line).range;
-    parts.push(range.intersection(whole) ?? new vscode.Range(whole.end, whole.end));
+    const { range: whole, firstNonWhitespaceCharacterIndex: indented } = document.lineAt(line);
+    const text = line === range.start.line ? whole : whole.with(new vscode.Position(line, indented));
+    const end = line === range.end.line ? range.end : whole.end;
+    parts.push(range.intersection(text) ?? new vscode.Range(end, end));
   }
   return parts;
 }

@@ -43,6 +43,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     ...parts,
     register({ context, server, drafts, diff, output, say }),
     vscode.window.onDidChangeActiveTextEditor(served),
+    // Also a document that is given another language: VS Code closes it and opens it again.
+    vscode.workspace.onDidOpenTextDocument(served),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("frostline")) {
         const restart = ["command", "languages"].some((name) => event.affectsConfiguration(`frostline.${name}`));
