@@ -13,7 +13,7 @@ end
 --- The client of a buffer that Frostline is on in, or the sentence that says why there is none.
 ---@param buf integer
 ---@return vim.lsp.Client?
----@return string? why
+---@return string why there is none, or ''
 function M.serving(buf)
   local allowed, why = require('frostline.config').enabled(buf)
   if not allowed then
@@ -23,7 +23,7 @@ function M.serving(buf)
   if not client or client:is_stopped() then
     return nil, 'Frostline does not run in this buffer; see :checkhealth frostline'
   end
-  return client
+  return client, ''
 end
 
 --- The version of a buffer that the server is told, which every edit and every draft is compared to.

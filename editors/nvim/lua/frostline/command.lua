@@ -60,7 +60,7 @@ local function reject()
   end
 end
 
-local function refine(call, options)
+local function refine(_, options)
   if next(options) then
     return session().refine(buffer(), options)
   end

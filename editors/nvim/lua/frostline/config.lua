@@ -91,7 +91,7 @@ end
 --- drawing all go by it.
 ---@param buf integer
 ---@return boolean allowed
----@return string? why it is not
+---@return string why it is not, or ''
 function M.enabled(buf)
   local config = M.get()
   if vim.b[buf].frostline == false then
@@ -107,7 +107,7 @@ function M.enabled(buf)
       return false, ('Frostline is off for files like %s (vim.g.frostline.paths)'):format(glob)
     end
   end
-  return true
+  return true, ''
 end
 
 return M

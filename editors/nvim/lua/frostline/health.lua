@@ -28,10 +28,16 @@ local function settings()
   end
 end
 
+--- The program that is started, where the configuration names one.
+---@return string?
+local function program()
+  local command = (vim.lsp.config.frostline or {}).cmd
+  return type(command) == 'table' and command[1] or nil
+end
+
 local function server()
   health.start('Server')
-  local command = (vim.lsp.config.frostline or {}).cmd
-  command = type(command) == 'table' and command[1] or 'frostline'
+  local command = program() or 'frostline'
   if vim.fn.executable(command) == 0 then
     local advice = "pip install '.[local]' in Frostline's sources, and start Neovim where that is in PATH"
     return health.error(('%s is not in PATH'):format(command), advice)
@@ -56,10 +62,10 @@ local function server()
   end
 end
 
-local function model()
+---@param command string
+local function model(command)
   health.start('Model')
-  local command = (vim.lsp.config.frostline or {}).cmd
-  local done = vim.system({ command[1], 'doctor', '--json' }, { text = true }):wait(60000)
+  local done = vim.system({ command, 'doctor', '--json' }, { text = true }):wait(60000)
   local read, report = pcall(vim.json.decode, done.stdout or '')
   if not read then
     return health.error('frostline doctor gives no report', vim.trim(done.stderr or ''))
@@ -78,9 +84,9 @@ function M.check()
   neovim()
   settings()
   server()
-  local command = (vim.lsp.config.frostline or {}).cmd
-  if type(command) == 'table' and vim.fn.executable(command[1]) == 1 then
-    model()
+  local command = program()
+  if command and vim.fn.executable(command) == 1 then
+    model(command)
   end
 end
 
