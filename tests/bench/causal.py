@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from frostline.decoding.jacobi import PLAIN, Widths
 from frostline.evals import holes
 from frostline.evals.holes import Case
 from frostline.models import registry
@@ -39,12 +40,12 @@ MOST_TOKENS = 24
 
 class Plain(Writing):
     start = "nothing"
-    blind = 1
+    widths = PLAIN
 
 
 class Empty(Writing):
     start = "nothing"
-    blind = 8
+    widths = Widths()
 
 
 class NGrams(Writing):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from frostline.decoding.jacobi import AHEAD, NGrams, Refining, nothing
+from frostline.decoding.jacobi import AHEAD, PLAIN, NGrams, Refining, Widths, nothing
 from frostline.decoding.loop import NothingFits, Step
 
 VOCABULARY, END = 8, 0
@@ -69,17 +69,16 @@ def start(text: str, slots: int) -> Tensor:
 @given(
     st.integers(0, 10**6),
     st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=24),
-    st.integers(1, 9),
-    st.integers(1, 9),
+    st.builds(Widths, *[st.integers(1, 9)] * 3),
     st.lists(st.integers(0, VOCABULARY - 1), max_size=40),
 )
 def test_from_any_start_by_any_guesses_it_is_the_greedy_text(
-    seed: int, tokens: list[int], ahead: int, blind: int, text: list[int]
+    seed: int, tokens: list[int], widths: Widths, text: list[int]
 ) -> None:
     model = random_model(seed)
     plain = plainly(model, len(tokens))
-    for guess in (nothing, NGrams([text, plain[::-1]], text)):
-        refining = Refining(torch.tensor(tokens), anything, END, guess, ahead=ahead, blind=blind)
+    for guess in (nothing, NGrams([text, plain[::-1]], text), NGrams([text], (), tokens)):
+        refining = Refining(torch.tensor(tokens), anything, END, guess, widths=widths)
         steps = refined(refining, model)
         assert refining.tokens.tolist() == plain
         # A look settles one slot at the least, so it never takes more than plain decoding.
@@ -102,10 +101,26 @@ def test_an_old_text_that_is_right_settles_in_one_look_and_what_was_changed_in_a
 def test_text_that_moved_is_found_again_by_its_n_grams() -> None:
     text = "1234567123456"
     old = [int(one) for one in "1" + text]
-    guided = Refining(start("", 14), anything, END, NGrams([old]), blind=1)
-    assert len(refined(guided, reciting(text))) < len(text) // 2
-    plain = Refining(start("", 14), anything, END, blind=1)
+    guided = Refining(start("", 14), anything, END, NGrams([old]), widths=Widths(8, 3, 1))
+    assert len(refined(guided, reciting(text))) <= len(text) // 2
+    plain = Refining(start("", 14), anything, END, widths=PLAIN)
     assert len(refined(plain, reciting(text))) == len(text) + 1
+
+
+def test_where_the_last_guess_was_wrong_less_is_looked_at() -> None:
+    guess = NGrams([[2, 4, 5, 6, 7, 1, 2]], (), old=[1, 2, 3, 4, 5])
+    widths = Widths(ahead=6, careful=2, blind=1)
+    refining = Refining(start("", 12), anything, END, guess, widths=widths)
+    model, counts = reciting("1245671237"), []
+    while not refining.done:
+        counts.append(refining.count)
+        tokens, first = refining.tokens.tolist(), refining.settled
+        rows = [model(tuple(tokens[: first + row])) for row in range(refining.count)]
+        refining.answer(torch.stack(rows))
+    # The old text is wrong at its third token; what stands elsewhere leads on: two, then as many as fit.
+    assert counts[:3] == [6, 2, 6]
+    # Where nothing is known of what follows, one.
+    assert counts[-1] == 1
 
 
 def test_n_grams_prefer_the_longest_match_and_the_earlier_text() -> None:
@@ -129,12 +144,15 @@ def test_what_is_shown_has_nothing_behind_its_guessed_end() -> None:
 def test_drawn_texts_do_not_depend_on_the_guesses_either() -> None:
     model, texts = random_model(3), set()
     for seed in range(6):
-        same = {
-            tuple(drawn.tokens.tolist())
-            for begin, blind in ((start("", 12), 1), (start("123", 12), 8), (start("7171", 12), 3))
-            for drawn in [Refining(begin, anything, END, blind=blind, temperature=1.0, seed=seed)]
-            if refined(drawn, model)
-        }
+        drawn = [
+            Refining(begin, anything, END, widths=widths, temperature=1.0, seed=seed)
+            for begin, widths in (
+                (start("", 12), PLAIN),
+                (start("123", 12), Widths()),
+                (start("7171", 12), Widths(3, 3, 3)),
+            )
+        ]
+        same = {tuple(refined(one, model)[-1].tokens.tolist()) for one in drawn}
         assert len(same) == 1
         texts |= same
     assert len(texts) > 3

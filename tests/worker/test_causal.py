@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from frostline.decoding.jacobi import Widths
 from frostline.errors import WorkerRefused
 from frostline.evals.holes import cut, installed
 from frostline.models import registry
@@ -27,29 +28,22 @@ LINES = (BEFORE + AFTER + "class Box:\n\tdef __init__(self, x=1):\n\t\tself.x = 
 QWEN = "FROSTLINE_QWEN_CODER"
 
 
-class Plain(causal.Writing):
-    """One token at a time: nothing is guessed."""
-
-    start = "nothing"
-    blind = 1
-
-
 class FromNothing(causal.Writing):
     start = "nothing"
-    blind = 8
+    widths = Widths()
 
 
 class FromNGrams(causal.Writing):
     start = "ngrams"
-    blind = 8
+    widths = Widths()
 
 
 class FromOld(causal.Writing):
     start = "old"
-    blind = 8
+    widths = Widths()
 
 
-REFINED: tuple[type[causal.Writing], ...] = (FromNothing, FromNGrams, FromOld)
+REFINED: tuple[type[causal.Writing], ...] = (FromNothing, FromNGrams, FromOld, causal.Writing)
 
 
 def engine_of(backend: CausalBackend, kind: type[causal.Writing]) -> Engine:
@@ -175,7 +169,7 @@ def test_what_is_refined_is_what_one_token_at_a_time_writes(
         # An old text that is nearly right, so that its guesses stand in part.
         old = backend.tokens.spell(plain[: draw.randint(0, room)]).decode(errors="ignore")
         gap = wire.Gap(0, room=room, multiline=multiline, old=old + "x")
-        way = REFINED[number % 3]
+        way = REFINED[number % len(REFINED)]
         segments = (wire.Text(before), gap, wire.Text(behind))
         assert written(backend, way, infill(*segments)) == plain, (number, way, before, behind)
 
@@ -353,7 +347,7 @@ def test_real_weights_write_what_transformers_writes_with_them(qwen: CausalBacke
         plain = greedily(Cached(qwen.model), prompt, qwen, 12, multiline=case.multiline)
         qwen.model.config._attn_implementation = ours
         asked = infill(wire.Text(before), gap, wire.Text(behind))
-        assert written(qwen, REFINED[number % 3], asked) == plain, case.path
+        assert written(qwen, REFINED[number % len(REFINED)], asked) == plain, case.path
 
 
 class Cached:

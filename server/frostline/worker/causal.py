@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from frostline.decoding.continuing import Continuing
-from frostline.decoding.jacobi import AHEAD, Guess, NGrams, Refining, nothing
+from frostline.decoding.jacobi import ON_PROCESSOR, Guess, NGrams, Refining, Widths, nothing
 from frostline.decoding.loop import Asking, Step
 from frostline.models.backend import Look
 from frostline.models.causal import CausalBackend, CausalRun
@@ -41,15 +41,14 @@ class Writing(Draft):
 
     Attributes:
         start: what a gap is refined from.
-        blind: slots to look at where there is no guess to check. By default a processor, to which
-            each slot is work, looks at one, unless there is old text to compare with.
+        widths: how many slots are looked at at once, None for what the device has room for.
     """
 
     backend: CausalBackend
     run: CausalRun
     likelihood = staticmethod(likelihood)
     start: Start = "old"
-    blind: int | None = None
+    widths: Widths | None = None
 
     def __init__(
         self, infill: wire.Infill, canvas: Canvas, backend: CausalBackend, vocabulary: Vocabulary
@@ -83,7 +82,7 @@ class Writing(Draft):
         """Refine a stretch until it is settled, and say so after each look."""
         before, behind = self.run.around(slots, self.last.tokens, ~self.last.open)
         filling = self.run.filling(before, behind, slots.stop - slots.start)
-        refining = self._refining(gap, slots, self._guess(gap, before, behind))
+        refining = self._refining(gap, slots, self._guess(gap, slots, before, behind))
         while not refining.done:
             filling.settled, filling.count = refining.settled, refining.count
             (logits,) = yield [Look(filling, refining.tokens)]
@@ -99,28 +98,29 @@ class Writing(Draft):
 
     def _refining(self, gap: GapSlots, slots: slice, guess: Guess) -> Refining:
         start = self.backend.noise(slots.stop - slots.start)
-        old = gap.old[slots.start - gap.start : slots.stop - gap.start]
-        if self.start == "old":
-            start[: len(old)] = torch.tensor(old, dtype=torch.long, device=start.device)
-        compared = self.start == "old" and bool(old)
-        costly = self.backend.device.type == "cpu" and not compared
+        old = self._old(gap, slots)[: len(start)]
+        start[: len(old)] = torch.tensor(old, dtype=torch.long, device=start.device)
+        fitting = ON_PROCESSOR if self.backend.device.type == "cpu" else Widths()
         decoding = self.infill.decoding
         return Refining(
             start,
             self._possible(gap, slots),
             self.backend.fim.ends[0],
             guess,
-            blind=self.blind or (1 if costly else AHEAD),
+            widths=self.widths or fitting,
             temperature=decoding.temperature,
             seed=decoding.seed * 8191 + slots.start,
         )
 
-    def _guess(self, gap: GapSlots, before: list[int], behind: list[int]) -> Guess:
-        """Return guesses by the old text of a gap, then by the text around it."""
+    def _old(self, gap: GapSlots, slots: slice) -> Sequence[int]:
+        """Return the old text of a stretch, where it is to be started from."""
+        return gap.old[slots.start - gap.start :] if self.start == "old" else ()
+
+    def _guess(self, gap: GapSlots, slots: slice, before: list[int], behind: list[int]) -> Guess:
+        """Return guesses by the old text of a stretch, then by the text around it."""
         if self.start == "nothing":
             return nothing
-        around = [before, behind]
-        return NGrams([gap.old, *around] if self.start == "old" else around, before)
+        return NGrams([before, behind], before, self._old(gap, slots))
 
     def _possible(self, gap: GapSlots, slots: slice) -> Continuing:
         """Return what the slots of a stretch may become."""
